@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -40,9 +39,8 @@ func (a *answer) serve(step *Step, route *Route) {
 	r := a.request
 	switch {
 	case route != nil:
-		if a.server.pass(a.ctx, route.Wait) == nil {
-			a.reply(route.Reply)
-		}
+		a.must(a.server.pass(a.ctx, route.Wait))
+		a.reply(route.Reply)
 	case r.Call == CallOther:
 		a.other()
 	case !a.server.authorized(r):
@@ -79,9 +77,7 @@ func (a *answer) run(step Step) {
 		}
 	}
 	a.step = step
-	if a.server.pass(a.ctx, step.Wait) != nil {
-		return
-	}
+	a.must(a.server.pass(a.ctx, step.Wait))
 	if step.Reply != nil {
 		a.reply(*step.Reply)
 		return
@@ -93,20 +89,26 @@ func (a *answer) run(step Step) {
 	}
 	a.stream = newStream(a.ctx, a.w, step.Wire, a.request.N)
 	defer a.stream.close()
-	// An error means that the client is gone or the server closes.
-	if err := a.streamBlocks(enc); err != nil {
-		return
-	}
+	a.must(a.streamBlocks(enc))
 	switch step.End {
 	case "":
-		_ = enc.end()
+		a.must(enc.end())
 	case EndError:
-		_ = enc.fail(*step.Fail)
+		a.must(enc.fail(*step.Fail))
 	case EndStall:
 		<-a.ctx.Done()
+		a.must(a.ctx.Err())
 	case EndTruncate:
 	case EndCut, EndReset:
 		a.drop(step.End == EndReset)
+	}
+}
+
+// must ends the handler when err is not nil: the client is gone or the server
+// closes. Returning would make net/http end the body as if it were complete.
+func (a *answer) must(err error) {
+	if err != nil {
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -123,13 +125,13 @@ func (a *answer) encoder() encoder {
 
 func (a *answer) wholeJSON(enc encoder) {
 	for _, b := range a.step.Blocks {
-		if a.server.pass(a.ctx, b.Wait) != nil || a.server.pass(a.ctx, b.Hold) != nil {
-			return
-		}
+		a.must(a.server.pass(a.ctx, b.Wait))
+		a.must(a.server.pass(a.ctx, b.Hold))
 	}
 	switch a.step.End {
 	case EndStall:
 		<-a.ctx.Done()
+		a.must(a.ctx.Err())
 	case EndCut, EndReset:
 		a.drop(a.step.End == EndReset)
 	case EndError:
@@ -314,7 +316,7 @@ func errorBody(protocol Protocol, p Reply) any {
 }
 
 func (a *answer) json(status int, v any) {
-	data, err := json.Marshal(v)
+	data, err := encode(v)
 	if err != nil {
 		http.Error(a.w, err.Error(), http.StatusInternalServerError)
 		return
@@ -326,6 +328,6 @@ func (a *answer) json(status int, v any) {
 	h.Set("Request-Id", fmt.Sprintf("req_scripted_%d", a.request.N))
 	a.w.WriteHeader(status)
 	if a.request.Method != http.MethodHead {
-		_, _ = a.w.Write(data)
+		_, _ = a.w.Write([]byte(data))
 	}
 }
