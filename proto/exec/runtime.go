@@ -103,6 +103,20 @@ type Integration struct {
 	SingleQuery SingleQuery
 }
 
+// The names of facets in [Manifest.Facets], in their order there.
+const (
+	FacetCatalog     = "catalog"
+	FacetAuth        = "auth"
+	FacetExecution   = "execution"
+	FacetPermissions = "permissions"
+	FacetSteering    = "steering"
+	FacetCompaction  = "compaction"
+	FacetForking     = "forking"
+	FacetHistory     = "history"
+	FacetCommands    = "commands"
+	FacetSingleQuery = "single-query"
+)
+
 // Manifest describes an integration. It is data: what a client needs to know
 // before it starts anything.
 type Manifest struct {
