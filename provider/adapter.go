@@ -2,7 +2,10 @@ package provider
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"garcon/proto/exec"
 	"garcon/proto/row"
@@ -51,6 +54,17 @@ type Host struct {
 	// Env is the environment of the runtime itself, for looking up programs
 	// and passing on what agents need. It is not to be changed.
 	Env []string
+}
+
+// For returns the host of one adapter: its state directory is a private one
+// below that of h, made if need be, and its log names it.
+func (h Host) For(id string) (Host, error) {
+	h.StateDir = filepath.Join(h.StateDir, id)
+	if err := os.MkdirAll(h.StateDir, 0o700); err != nil {
+		return Host{}, fmt.Errorf("state of %s: %w", id, err)
+	}
+	h.Log = h.Log.With("agent", id)
+	return h, nil
 }
 
 // Execution opens conversations.
