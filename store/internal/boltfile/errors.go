@@ -60,6 +60,8 @@ func (e *SchemaError) Is(target error) bool { return target == ErrSchema }
 type DamageError struct {
 	Path   string
 	Reason string
+	// Stack is where bbolt panicked, for the log; it may be empty.
+	Stack string
 }
 
 // Error implements error.

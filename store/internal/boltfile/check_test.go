@@ -1,0 +1,304 @@
+package boltfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+)
+
+var testFormat = Format{Kind: "test", Version: "1.2.3"}
+
+func testSpace() Space { return NewSpace("data", 1<<20) }
+
+func key(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)) }
+
+// makeFile stores n values of the size, in commits of batch.
+func makeFile(t testing.TB, path string, n, batch, size int) {
+	t.Helper()
+	s, err := Stage(path, testFormat, Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < n; i += batch {
+		err := s.Update(func(tx *bolt.Tx) error { return putRange(tx, i, min(i+batch, n), size) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := s.Publish(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func value(i, size int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, size/2) }
+
+func putRange(tx *bolt.Tx, from, to, size int) error {
+	space := testSpace()
+	b, err := tx.CreateBucketIfNotExists(space.Name)
+	if err != nil {
+		return err
+	}
+	for i := from; i < to; i++ {
+		if err := b.Put(key(i), space.Sealed(key(i), value(i, size))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAll returns how many values are there, checking each.
+func readAll(f *File, size int) (n int, err error) {
+	err = f.View(func(tx *bolt.Tx) error {
+		n = 0
+		space := testSpace()
+		b := tx.Bucket(space.Name)
+		if b == nil {
+			return damaged("no bucket")
+		}
+		c := b.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			if !bytes.Equal(k, key(n)) {
+				return damaged("key %x at %d", k, n)
+			}
+			plain, err := space.Unseal(k, v)
+			if err != nil {
+				return err
+			}
+			if !bytes.Equal(plain, value(n, size)) {
+				return fmt.Errorf("value %d is wrong and its checksum right", n)
+			}
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+func TestEmptyImageIsBboltsOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := emptyImage(os.Getpagesize()); !bytes.Equal(got, want) {
+		t.Fatalf("the empty image differs from what bbolt makes")
+	}
+}
+
+func TestCheckAcceptsWhatBboltWrites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "check")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, "x")
+		f, err := Create(path, testFormat, Faults{}, false, func(*bolt.Tx) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+		for range rapid.IntRange(1, 20).Draw(t, "commits") {
+			err := f.Update(func(tx *bolt.Tx) error {
+				b, err := tx.CreateBucketIfNotExists([]byte(names.Draw(t, "bucket")))
+				if err != nil {
+					return err
+				}
+				size := rapid.SampledFrom([]int{0, 10, 300, 5000, 200_000}).Draw(t, "size")
+				for range rapid.IntRange(0, 60).Draw(t, "puts") {
+					if err := b.Put(key(rapid.IntRange(0, 500).Draw(t, "key")), make([]byte, size)); err != nil {
+						return err
+					}
+				}
+				for range rapid.IntRange(0, 60).Draw(t, "deletes") {
+					if err := b.Delete(key(rapid.IntRange(0, 500).Draw(t, "key"))); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = check(raw)
+			raw.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestDamageNeverGoesUnnoticed flips bits and cuts files. Whatever the damage,
+// the process must survive it, and what is read must be right or an error.
+func TestDamageNeverGoesUnnoticed(t *testing.T) {
+	dir := t.TempDir()
+	for _, shape := range []struct{ n, batch, size int }{
+		{3, 1, 40}, {400, 7, 100}, {3000, 300, 120}, {12, 2, 20_000},
+	} {
+		t.Run(fmt.Sprintf("%d of %d", shape.n, shape.size), func(t *testing.T) {
+			path := filepath.Join(dir, fmt.Sprint("good", shape.n))
+			makeFile(t, path, shape.n, shape.batch, shape.size)
+			good, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caught := 0
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			const rounds = 250
+			for range rounds {
+				bad := bytes.Clone(good)
+				what := ""
+				switch rnd.IntN(4) {
+				case 0:
+					n := rnd.IntN(len(bad))
+					bad = bad[:n]
+					what = fmt.Sprintf("cut to %d", n)
+				case 1: // the small structures in front are hit more often
+					i := rnd.IntN(min(len(bad), 10*os.Getpagesize()))
+					bad[i] ^= 1 << rnd.IntN(8)
+					what = fmt.Sprintf("bit flipped at %d", i)
+				case 2:
+					i := rnd.IntN(len(bad)/os.Getpagesize())*os.Getpagesize() + rnd.IntN(64)
+					bad[i] ^= byte(1 + rnd.IntN(255))
+					what = fmt.Sprintf("byte changed at %d", i)
+				case 3:
+					i := rnd.IntN(len(bad))
+					bad[i] ^= 1 << rnd.IntN(8)
+					what = fmt.Sprintf("bit flipped at %d", i)
+				}
+				if readDamaged(t, dir, bad, shape.n, shape.size, what) {
+					caught++
+				}
+			}
+			if caught == 0 {
+				t.Fatalf("no damage of %d was noticed", rounds)
+			}
+			t.Logf("%d of %d noticed, the rest hit unused bytes", caught, rounds)
+		})
+	}
+}
+
+// readDamaged reports whether the damage was noticed.
+func readDamaged(t *testing.T, dir string, bad []byte, n, size int, what string) bool {
+	t.Helper()
+	path := filepath.Join(dir, "bad")
+	if err := os.WriteFile(path, bad, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, testFormat, Faults{})
+	if err != nil {
+		if !errors.Is(err, ErrDamaged) {
+			t.Fatalf("%s: open: %v", what, err)
+		}
+		return true
+	}
+	defer f.Close()
+	got, err := readAll(f, size)
+	if err == nil && got == n {
+		// A file that reads right must also take a write without harm.
+		if err = f.Update(func(tx *bolt.Tx) error { return putRange(tx, n, n+1, size) }); err == nil {
+			got, err = readAll(f, size)
+			got--
+		}
+	}
+	if err != nil {
+		if !errors.Is(err, ErrDamaged) {
+			t.Fatalf("%s: read: %v", what, err)
+		}
+		return true
+	}
+	if got != n {
+		t.Fatalf("%s: read %d values of %d without an error", what, got, n)
+	}
+	return false
+}
+
+func TestCheckNamesTheDamage(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good")
+	makeFile(t, good, 2000, 100, 100)
+	data, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := os.Getpagesize()
+	branch, child := 0, 0
+	for at := 2 * size; at < len(data); at += size {
+		if native.Uint16(data[at+8:]) == flagBranch && native.Uint64(data[at:]) == uint64(at/size) {
+			branch, child = at, int(native.Uint64(data[at+pageHeader+8:]))
+		}
+	}
+	if branch == 0 {
+		t.Fatal("the file has no branch page")
+	}
+	var freePage int
+	for at := 2 * size; at < len(data); at += size {
+		if native.Uint16(data[at+8:]) == flagFree && native.Uint16(data[at+10:]) > 0 {
+			freePage = at
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func([]byte) []byte
+		reason string
+	}{
+		"empty":     {func([]byte) []byte { return nil }, "it is empty"},
+		"cut":       {func(b []byte) []byte { return b[:5*size] }, "should hold"},
+		"meta":      {func(b []byte) []byte { b[40]++; return b }, "fails its checksum"},
+		"text file": {func([]byte) []byte { return bytes.Repeat([]byte("hello "), 4000) }, "not one"},
+		"circle": {func(b []byte) []byte {
+			native.PutUint64(b[branch+pageHeader+8:], uint64(branch/size))
+			return b
+		}, "circle"},
+		"one page twice": {func(b []byte) []byte {
+			native.PutUint64(b[branch+pageHeader+elementSize+8:], uint64(child))
+			return b
+		}, "used twice"},
+		"free list": {func(b []byte) []byte {
+			native.PutUint64(b[freePage+pageHeader:], uint64(child))
+			return b
+		}, "used twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, "bad")
+			if err := os.WriteFile(path, tt.change(bytes.Clone(data)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(path, testFormat, Faults{})
+			damage, ok := errors.AsType[*DamageError](err)
+			if !ok || damage.Path != path || !bytes.Contains([]byte(damage.Reason), []byte(tt.reason)) {
+				t.Fatalf("got %v, want damage with %q", err, tt.reason)
+			}
+			after, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(after, tt.change(bytes.Clone(data))) {
+				t.Fatalf("the damaged file was changed (%v)", err)
+			}
+		})
+	}
+}
