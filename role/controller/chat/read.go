@@ -97,9 +97,9 @@ type Seen struct {
 	NoLive        bool
 }
 
-// Changes returns what is new since seen, waiting for something until ctx is
+// Changes returns what is new since seen, waiting for something until wait is
 // over; then it returns an empty answer.
-func (s *Service) Changes(ctx context.Context, id string, seen Seen) (api.Changes, error) {
+func (s *Service) Changes(ctx, wait context.Context, id string, seen Seen) (api.Changes, error) {
 	o, err := s.owner(id)
 	if err != nil {
 		return api.Changes{}, err
@@ -140,7 +140,7 @@ func (s *Service) Changes(ctx context.Context, id string, seen Seen) (api.Change
 		case <-changed:
 		case <-s.ctx.Done():
 			return api.Changes{}, errClosing()
-		case <-ctx.Done():
+		case <-wait.Done():
 			return out, nil
 		}
 	}
@@ -165,13 +165,9 @@ func readAfter(ctx context.Context, l *ledger.Ledger, out *api.Changes) error {
 	return nil
 }
 
-// exportRows is the pace of an export: how many rows are read at a time is the
-// ledger's choice, each read is one short transaction.
-type rowWriter func(stored ledger.Stored) error
-
-// EachRow calls f with every row of a transcript, oldest first, a page at a
-// time.
-func (s *Service) EachRow(ctx context.Context, id, child string, f rowWriter) error {
+// eachRow calls f with every row of a transcript that is there now, oldest
+// first. Each read is one short transaction of the ledger.
+func (s *Service) eachRow(ctx context.Context, id, child string, f func(ledger.Stored) error) error {
 	o, err := s.owner(id)
 	if err != nil {
 		return err

@@ -1,0 +1,222 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"garcon/proto/exec"
+	"garcon/provider"
+	"garcon/provider/claude"
+	"garcon/provider/demo"
+	"garcon/provider/direct"
+	"garcon/role/controller/auth"
+	"garcon/role/controller/chat"
+	"garcon/role/controller/doctor"
+	"garcon/role/controller/fleet"
+	"garcon/role/controller/httpapi"
+	"garcon/role/controller/permission"
+	"garcon/role/executor/runtime"
+	"garcon/store"
+	"garcon/store/runtimefile"
+)
+
+// Timings of the controller's listener.
+const (
+	// readHeaderTimeout bounds a request's header: it is one packet.
+	readHeaderTimeout = 10 * time.Second
+	// idleTimeout is how long a connection is kept for the next request.
+	idleTimeout = 2 * time.Minute
+	// stopGrace is how long agents may take to end politely at shutdown.
+	stopGrace = 20 * time.Second
+	// answerGrace is how long answers already being written may take then.
+	answerGrace = 2 * time.Second
+)
+
+// maxHeader bounds a request's header, in bytes.
+const maxHeader = 64 << 10
+
+// ControllerOptions configure the controller role.
+type ControllerOptions struct {
+	// ConfigDir is the config root, ProjectBase the directory that projects
+	// must be below.
+	ConfigDir, Workspace, ProjectBase string
+	// Bind is a numeric loopback address; port 0 chooses one.
+	Bind string
+	Port int
+	// AllowedHosts are further Host headers to answer to.
+	AllowedHosts []string
+	// Executor is the default executor, empty for the setting's.
+	Executor string
+	// Demo offers the built-in demo agent.
+	Demo    bool
+	Version string
+	Log     *slog.Logger
+	// Out gets what a person reads at start and at the end.
+	Out io.Writer
+	// Hurry, when closed, cuts the shutdown short.
+	Hurry <-chan struct{}
+}
+
+// RunController runs the controller until ctx ends, then ends every agent and
+// returns.
+func RunController(ctx context.Context, o ControllerOptions) (err error) {
+	if !auth.IsLoopback(o.Bind) {
+		return fmt.Errorf("--bind %s is not a numeric loopback address: there is no login yet, so nothing else is safe; use 127.0.0.1 or ::1", o.Bind)
+	}
+	root, err := store.OpenRoot(o.ConfigDir, store.RoleController)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "give back the lease", root.Close)
+	listener, err := listen(o.Bind, o.Port)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	workspace, err := root.OpenWorkspace(ctx, o.Workspace, store.Options{Log: o.Log, Version: o.Version})
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "close the workspace", workspace.Close)
+
+	var chats atomic.Pointer[chat.Service]
+	local, err := runtime.New(ctx, runtime.Options{
+		ID: exec.LocalID, Version: o.Version, ConfigDir: o.ConfigDir, StateDir: filepath.Join(root.Dir(), "local"),
+		ProjectBase: o.ProjectBase, Adapters: adapters(o.Demo), Log: o.Log,
+		Credentials: chat.CredentialsFor(exec.LocalID, chats.Load),
+	})
+	if err != nil {
+		return err
+	}
+	descriptor := runtimefile.Descriptor{
+		Schema: runtimefile.Schema, Role: string(store.RoleController), InstanceID: runtimefile.NewInstanceID(),
+		URL: "http://" + listener.Addr().String(), PID: os.Getpid(), StartedAt: time.Now().UnixMilli(),
+		Capability: runtimefile.NewCapability(),
+	}
+	service := chat.New(chat.Options{
+		Workspace: workspace, Runtimes: fleet.New(o.Executor, local), Desk: permission.New(o.Log),
+		Instance: descriptor.InstanceID, Log: o.Log,
+	})
+	chats.Store(service)
+	check := doctor.Doctor{Root: root, Workspace: workspace, Chats: service, Runtimes: []exec.Runtime{local}, Version: o.Version}
+	handler := httpapi.New(httpapi.Options{
+		Chats: service, Guard: auth.NewGuard(listener.Addr(), o.AllowedHosts, descriptor.Capability), Descriptor: descriptor,
+		Workspace: o.Workspace, Version: o.Version, Doctor: check.Run, Log: o.Log,
+	})
+
+	requests, endRequests := context.WithCancel(context.Background())
+	defer endRequests()
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	group, serving := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	if err := runtimefile.Write(root.RuntimeFile(), descriptor); err != nil {
+		return errors.Join(err, server.Close(), local.Close(ctx))
+	}
+	defer closing(&err, "remove the runtime descriptor", func() error {
+		return runtimefile.RemoveOwn(root.RuntimeFile(), descriptor.InstanceID)
+	})
+	o.Log.Info("controller listening", "url", descriptor.URL, "pid", descriptor.PID, "config", o.ConfigDir)
+	greet(o, descriptor)
+
+	<-serving.Done()
+	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	go func() { // ends with grace, which this function cancels
+		select {
+		case <-o.Hurry:
+			cancel()
+		case <-grace.Done():
+		}
+	}()
+	for _, e := range service.Close(grace) {
+		fmt.Fprintf(o.Out, "ended the turn going in chat %s (%s)\n", e.ChatID, e.Title)
+	}
+	endRequests()
+	answers, cancelAnswers := context.WithTimeout(context.Background(), answerGrace)
+	defer cancelAnswers()
+	if err := server.Shutdown(answers); err != nil {
+		_ = server.Close() // what is left has had its time
+	}
+	return errors.Join(group.Wait(), local.Close(grace))
+}
+
+// closing calls f at the end of a function and keeps its failure.
+func closing(err *error, what string, f func() error) {
+	if e := f(); e != nil {
+		*err = errors.Join(*err, fmt.Errorf("%s: %w", what, e))
+	}
+}
+
+// adapters returns the integrations of a runtime.
+func adapters(withDemo bool) func(provider.Host) ([]provider.Adapter, error) {
+	return func(h provider.Host) ([]provider.Adapter, error) {
+		agent, err := claude.New(h)
+		if err != nil {
+			return nil, err
+		}
+		all := []provider.Adapter{agent}
+		for _, protocol := range direct.Protocols {
+			a, err := direct.New(h, protocol)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, a)
+		}
+		if withDemo {
+			a, err := demo.New(h)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, a)
+		}
+		return all, nil
+	}
+}
+
+// listen binds the one address asked for. A port that is taken is never
+// replaced by another.
+func listen(bind string, port int) (net.Listener, error) {
+	address := net.JoinHostPort(bind, strconv.Itoa(port))
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	if holder := holderOf(port); isInUse(err) && holder != "" {
+		return nil, fmt.Errorf("listen on %s: the port is taken by %s; stop that, or choose another with --port", address, holder)
+	}
+	return nil, fmt.Errorf("listen on %s: %w; choose another port with --port", address, err)
+}
+
+// greet tells a person what to do next.
+func greet(o ControllerOptions, d runtimefile.Descriptor) {
+	fmt.Fprintf(o.Out, "garcon controller %s is listening on %s\n\n", o.Version, d.URL)
+	agent := "claude"
+	if o.Demo {
+		agent = "demo"
+	}
+	root := ""
+	if home, err := os.UserHomeDir(); err != nil || o.ConfigDir != filepath.Join(home, ".garcon") {
+		root = " --config-dir " + strconv.Quote(o.ConfigDir)
+	}
+	fmt.Fprintf(o.Out, "In another shell:\n  garcon chats%s start --agent %s \"Say hello\"\n  garcon chats%s list\n  garcon%s doctor\n\nCtrl-C here ends it, and every agent with it.\n", root, agent, root, root)
+}
