@@ -62,8 +62,8 @@ func (b *binding) launched(ev exec.Event) {
 	r := o.newRun(message{turn: ev.Launched.TurnID}, api.PhaseRunning)
 	r.id, r.unsolicited, r.bind, r.integration, r.handle = ev.RunID, true, b, b.integration, ev.Launched.Run
 	close(r.launched)
-	o.s.receipts.open(o.id, r.turn, api.TurnActive)
-	o.s.receipts.start(r.turn, r.started.UnixMilli())
+	close(r.admitted)
+	o.s.receipts.start(o.id, r.turn, r.started.UnixMilli())
 	chat, _ := o.s.registry.Chat(o.id)
 	b.append(ev, row.New(r.turn, r.id, &row.Run{
 		Phase: row.RunStarted, Agent: b.agent, Model: firstOf(ev.Launched.Model, chat.Model),
@@ -228,6 +228,9 @@ func (b *binding) terminal(ev exec.Event) {
 	r := b.run(ev.RunID)
 	if r == nil {
 		return
+	}
+	if e := ev.Terminal.Error; e != nil && isSessionBusy(e) {
+		return // the driver gets the same answer and may launch again
 	}
 	o.finish(r, *ev.Terminal)
 	o.nativeEnd(r)

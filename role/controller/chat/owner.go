@@ -52,9 +52,12 @@ type owner struct {
 // became rows are in the ledger as well.
 const maxAccepted = 1024
 
+// acceptance is the answer to a submission; err is set when it was committed
+// and its delivery is uncertain.
 type acceptance struct {
 	fingerprint string
 	api.Accepted
+	err error
 }
 
 // part is a live part with its whole text.

@@ -54,14 +54,14 @@ func (o *owner) enqueue(m message, front bool) (api.Accepted, error) {
 		return api.Accepted{}, api.NewError(api.CodeQueueFull, "the queue of this chat is full",
 			"Remove messages from it, or wait until some have been sent.")
 	}
-	o.s.receipts.open(o.id, m.turn, api.TurnQueued)
+	o.s.receipts.queued(o.id, m.turn)
 	if front {
 		o.queue.entries = slices.Insert(o.queue.entries, 0, e)
 	} else {
 		o.queue.entries = append(o.queue.entries, e)
 	}
 	accepted := api.Accepted{ChatID: o.id, TurnID: m.turn, Disposition: api.Queued, EntryID: e.id}
-	o.rememberLocked(m.requestID, acceptance{m.fingerprint, accepted})
+	o.rememberLocked(m.requestID, acceptance{m.fingerprint, accepted, nil})
 	o.bumpLocked()
 	o.mu.Unlock()
 	o.drain()
@@ -109,8 +109,6 @@ func (o *owner) drainOne() {
 		// The agent began a run of its own; the end of that drains again.
 	default:
 		o.queue.pause(err.Error())
-		// begin has dropped the receipt with its reservation.
-		o.s.receipts.open(o.id, m.turn, api.TurnQueued)
 	}
 	o.bumpLocked()
 	o.mu.Unlock()

@@ -35,23 +35,31 @@ type receipt struct {
 
 func newReceipts() *receipts { return &receipts{turns: map[string]*receipt{}} }
 
-// open records a turn that is queued or active.
-func (rs *receipts) open(chat, turn string, state api.TurnState) {
+// queued records that a turn waits in the queue, for the first time or again.
+func (rs *receipts) queued(chat, turn string) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	rs.turns[turn] = &receipt{
-		Receipt: api.Receipt{ChatID: chat, TurnID: turn, State: state},
-		done:    make(chan struct{}),
-	}
+	r := rs.openLocked(chat, turn)
+	r.State, r.StartedAt = api.TurnQueued, 0
 }
 
 // start records that a turn has become active.
-func (rs *receipts) start(turn string, at int64) {
+func (rs *receipts) start(chat, turn string, at int64) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if r := rs.turns[turn]; r != nil && r.State != api.TurnEnded {
-		r.State, r.StartedAt = api.TurnActive, at
+	r := rs.openLocked(chat, turn)
+	r.State, r.StartedAt = api.TurnActive, at
+}
+
+// openLocked returns the receipt of a turn that has not ended. The same one
+// serves a turn from the queue to its end, because clients wait on it.
+func (rs *receipts) openLocked(chat, turn string) *receipt {
+	r := rs.turns[turn]
+	if r == nil {
+		r = &receipt{Receipt: api.Receipt{ChatID: chat, TurnID: turn}, done: make(chan struct{})}
+		rs.turns[turn] = r
 	}
+	return r
 }
 
 // end records how a turn ended. Only the first call for a turn counts.

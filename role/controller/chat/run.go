@@ -15,14 +15,19 @@ import (
 // run is one execution attempt. The fields above the blank line are constant;
 // the others are guarded by the owner's mu.
 type run struct {
-	id, turn    string
-	message     message
+	id, turn string
+	message  message
+	// fromQueue says that the turn waited in the queue before.
+	fromQueue   bool
 	compact     bool
 	unsolicited bool
 	started     time.Time
 	// ctx ends when the launch is given up.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// admitted is closed when the run's first rows are committed, or will not
+	// be.
+	admitted chan struct{}
 	// native is closed when the agent has nothing more to say for the run.
 	native chan struct{}
 
@@ -32,7 +37,7 @@ type run struct {
 	integration *exec.Integration
 	// launched is closed once handle is set.
 	launched chan struct{}
-	// dispatched says that the launch call is being or has been made on bind.
+	// bind is the binding the launch is made on.
 	bind *binding
 	// finished says that the terminal has been recorded or is being recorded.
 	finished bool
@@ -69,13 +74,10 @@ type binding struct {
 
 func (o *owner) newRun(m message, phase api.Phase) *run {
 	ctx, cancel := context.WithCancel(o.s.ctx)
-	turn := m.turn
-	if turn == "" {
-		turn = newID()
-	}
 	return &run{
-		id: newID(), turn: turn, message: m, started: time.Now(), ctx: ctx, cancel: cancel, phase: phase,
-		native: make(chan struct{}), launched: make(chan struct{}),
+		id: newID(), turn: firstOf(m.turn, newID()), message: m, fromQueue: m.turn != "", started: time.Now(),
+		ctx: ctx, cancel: cancel, phase: phase,
+		admitted: make(chan struct{}), native: make(chan struct{}), launched: make(chan struct{}),
 	}
 }
 
@@ -122,10 +124,10 @@ func (o *owner) admitRun(ctx context.Context, chat registry.Chat, r *run) (api.A
 	owed := o.owed
 	o.bumpLocked()
 	o.mu.Unlock()
-	o.s.receipts.open(o.id, r.turn, api.TurnActive)
-	o.s.receipts.start(r.turn, r.started.UnixMilli())
+	o.s.receipts.start(o.id, r.turn, r.started.UnixMilli())
 
 	committed, err := o.commitStart(ctx, chat, r, owed)
+	close(r.admitted)
 	if err != nil || committed.Replayed {
 		o.unreserve(r)
 	}
@@ -138,7 +140,7 @@ func (o *owner) admitRun(ctx context.Context, chat registry.Chat, r *run) (api.A
 	accepted := api.Accepted{ChatID: o.id, TurnID: r.turn, Disposition: api.Started}
 	o.mu.Lock()
 	o.owed = nil
-	o.rememberLocked(r.message.requestID, acceptance{r.message.fingerprint, accepted})
+	o.rememberLocked(r.message.requestID, acceptance{r.message.fingerprint, accepted, nil})
 	o.mu.Unlock()
 	if !o.s.start(func() { o.drive(r) }) {
 		o.finish(r, exec.Terminal{Phase: row.RunInterrupted, Error: stoppedByShutdown()})
@@ -174,7 +176,11 @@ func (o *owner) commitStart(ctx context.Context, chat registry.Chat, r *run, owe
 // unreserve takes back the reservation of a run that was not admitted.
 func (o *owner) unreserve(r *run) {
 	r.cancel()
-	o.s.receipts.drop(r.turn)
+	if r.fromQueue {
+		o.s.receipts.queued(o.id, r.turn)
+	} else {
+		o.s.receipts.drop(r.turn)
+	}
 	o.mu.Lock()
 	r.finished = true
 	if o.active == r {
@@ -236,8 +242,7 @@ func (o *owner) launch(r *run) error {
 		}
 		l.Binding = b.ref
 		ref, err := dispatch(r, integration, l)
-		if err != nil && exec.CodeOf(err) == exec.CodeSessionBusy && o.besideOf(r) != nil {
-			// The agent has just begun a run of its own; this one comes after.
+		if isSessionBusy(err) && o.awaitBeside(r) {
 			continue
 		}
 		if err != nil {
@@ -296,6 +301,39 @@ func (o *owner) besideOf(r *run) *run {
 		}
 	}
 	return nil
+}
+
+// isSessionBusy reports a launch that was refused, without effect, because the
+// agent has begun a run by itself.
+func isSessionBusy(err error) bool {
+	e, ok := errors.AsType[*exec.Error](err)
+	return ok && e.Code == exec.CodeSessionBusy && e.Dispatched == exec.NotDispatched
+}
+
+// besideGrace is how long the news of a run that the agent began by itself may
+// be behind the refusal it caused.
+const besideGrace = 2 * time.Second
+
+// awaitBeside waits until the run that makes the session busy is known, and
+// reports whether there is one.
+func (o *owner) awaitBeside(r *run) bool {
+	grace := time.NewTimer(besideGrace)
+	defer grace.Stop()
+	for {
+		o.mu.Lock()
+		changed := o.changed
+		o.mu.Unlock()
+		if o.besideOf(r) != nil {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-grace.C:
+			return false
+		case <-r.ctx.Done():
+			return false
+		}
+	}
 }
 
 func (o *owner) isFinished(r *run) bool {

@@ -307,7 +307,7 @@ func (o *owner) replay(ctx context.Context, m message) (api.Accepted, bool, erro
 			return api.Accepted{}, false, errConflict()
 		}
 		known.Replayed = true
-		return known.Accepted, true, nil
+		return known.Accepted, true, known.err
 	}
 	return api.Accepted{}, false, nil
 }
@@ -383,7 +383,7 @@ func (o *owner) steer(ctx context.Context, r *run, m message) (api.Accepted, err
 	defer cancel()
 	select {
 	case <-r.launched:
-	case <-r.native:
+	case <-r.ctx.Done():
 		return o.admitMessage(ctx, m, api.BusyQueue)
 	case <-ctx.Done():
 		return api.Accepted{}, exec.Errorf(exec.CodeNotSteerable, "the agent is still starting").
@@ -422,16 +422,20 @@ func (o *owner) steer(ctx context.Context, r *run, m message) (api.Accepted, err
 	accepted := api.Accepted{ChatID: o.id, TurnID: r.turn, Disposition: api.Steered}
 	if err == nil {
 		o.mu.Lock()
-		o.rememberLocked(m.requestID, acceptance{m.fingerprint, accepted})
+		o.rememberLocked(m.requestID, acceptance{m.fingerprint, accepted, nil})
 		o.mu.Unlock()
 		return accepted, nil
 	}
 	if e := exec.AsError(err); e.Dispatched != exec.NotDispatched {
+		unknown := api.FromExec(e.WithDispatched(exec.MaybeDispatched))
+		o.mu.Lock()
+		o.rememberLocked(m.requestID, acceptance{m.fingerprint, accepted, unknown})
+		o.mu.Unlock()
 		o.note(r, row.Notice{
 			Code: string(exec.CodeOutcomeUnknown), Title: "Message may not have arrived",
 			Text: "The agent did not confirm the message above: " + e.Message,
 		})
-		return api.Accepted{}, api.FromExec(e.WithDispatched(exec.MaybeDispatched))
+		return api.Accepted{}, unknown
 	}
 	// The row is there; only the delivery is owed.
 	m.committed = true

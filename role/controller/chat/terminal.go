@@ -116,14 +116,21 @@ func (s *Service) Stop(ctx context.Context, id, turn string) (api.Stopped, error
 	if err != nil {
 		return api.Stopped{}, err
 	}
-	release, err := o.admit(ctx)
-	if err != nil {
-		return api.Stopped{}, err
-	}
-	defer release()
 	o.mu.Lock()
 	r := o.active
+	o.mu.Unlock()
 	if r == nil {
+		return api.Stopped{}, nil
+	}
+	// Stopping takes no admission token: it must not wait for a steer that waits
+	// for the agent. Only the run's first rows come before its last.
+	select {
+	case <-r.admitted:
+	case <-ctx.Done():
+		return api.Stopped{}, context.Cause(ctx)
+	}
+	o.mu.Lock()
+	if o.active != r {
 		o.mu.Unlock()
 		return api.Stopped{}, nil
 	}
