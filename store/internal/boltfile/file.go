@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -306,15 +307,20 @@ type Staged struct {
 	raw         *os.File
 }
 
-// StagedPattern matches the names of staged files in a directory: what a crash
-// leaves behind and the owner of the directory removes when it opens it.
-const StagedPattern = ".*.staged-*"
+// stagedMark is in the name of every staged file.
+const stagedMark = ".staged-"
+
+// IsStaged reports whether a name is that of a staged file: what a crash leaves
+// behind and the owner of the directory removes when it opens it.
+func IsStaged(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.Contains(name, stagedMark)
+}
 
 // Stage begins a file that will become path.
 func Stage(path string, format Format, faults Faults) (*Staged, error) {
 	s := &Staged{final: path, format: format, faults: faults}
 	db, raw, err := openBolt(path, func() (*os.File, error) {
-		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".staged-*")
+		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+stagedMark+"*")
 		if err != nil {
 			return nil, err
 		}

@@ -216,7 +216,8 @@ func TestStagedReplaces(t *testing.T) {
 	if n, err := readAll(f, 40); n != 4 || err != nil {
 		t.Fatalf("read %d, %v", n, err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, StagedPattern)); len(left) != 0 {
-		t.Fatalf("left behind %v", left)
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || IsStaged(entries[0].Name()) {
+		t.Fatalf("left behind: %v, %v", entries, err)
 	}
 }
