@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"garcon/proto/api"
@@ -24,7 +25,7 @@ type Providers struct {
 
 // providerFlags describe a provider.
 type providerFlags struct {
-	Label    string   `help:"Name for people." placeholder:"NAME"`
+	Label    string   `help:"Name for people, default the host of the address." placeholder:"NAME"`
 	Protocol string   `help:"What the API speaks: anthropic, openai-chat or openai-responses." placeholder:"PROTOCOL"`
 	BaseURL  string   `help:"Address of the API." name:"base-url" placeholder:"URL"`
 	Model    []string `help:"Model to offer beside those the API lists; may be repeated." sep:"none" placeholder:"ID"`
@@ -143,11 +144,17 @@ Examples:
 
 // Run adds a provider.
 func (c *providersAdd) Run(ctx context.Context, i *Invocation) error {
-	if c.Label == "" || c.Protocol == "" || c.BaseURL == "" {
-		return usage("a provider needs --label, --protocol and --base-url", "")
+	if c.Protocol == "" || c.BaseURL == "" {
+		return usage("a provider needs --protocol and --base-url", "")
+	}
+	base, err := url.Parse(c.BaseURL)
+	if err != nil || base.Host == "" {
+		return usage(fmt.Sprintf("%q is no address of an API", c.BaseURL), "It is like https://api.example.com/v1.")
+	}
+	if c.Label == "" {
+		c.Label = base.Host
 	}
 	req := c.request()
-	var err error
 	if req.Key, err = c.key(ctx, i.Env, true); err != nil {
 		return err
 	}
