@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 
@@ -143,23 +142,15 @@ func (l *Ledger) knownClients(items []*pending) (map[string]clientRecord, error)
 	if len(ids) == 0 || l.file == nil {
 		return known, nil
 	}
-	space := l.set.layout.clients
 	err := l.file.View(func(tx *bolt.Tx) error {
 		for _, id := range ids {
-			key := []byte(id)
-			sealed := tx.Bucket(space.Name).Get(key)
-			if sealed == nil {
-				continue
-			}
-			plain, err := space.Unseal(key, sealed)
+			r, ok, err := l.set.layout.client(tx, id)
 			if err != nil {
 				return err
 			}
-			var r clientRecord
-			if err := json.Unmarshal(plain, &r); err != nil {
-				return damaged("the record of client message %q is not readable", id)
+			if ok {
+				known[id] = r
 			}
-			known[id] = r
 		}
 		return nil
 	})

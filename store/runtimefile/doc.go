@@ -6,3 +6,6 @@
 // else could have written or read is refused. Only a missing file is absent;
 // everything else wrong with it is an error that names it.
 package runtimefile
+
+// Schema is the version of the descriptor that this program writes and reads.
+const Schema = 1
