@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+
 	"garcon/proto/api"
 	"garcon/proto/exec"
 )

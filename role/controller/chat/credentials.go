@@ -2,8 +2,9 @@ package chat
 
 import (
 	"context"
-	"garcon/proto/exec"
 	"slices"
+
+	"garcon/proto/exec"
 )
 
 // credentials implements [exec.Credentials] for one executor.

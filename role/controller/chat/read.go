@@ -50,9 +50,7 @@ func (s *Service) Page(ctx context.Context, id string, q PageQuery) (api.Page, e
 		q.Max = defaultPageMessages
 	}
 	if q.Through < 0 {
-		if q.Through, err = l.Last(ctx, q.Child); err != nil {
-			return api.Page{}, storageError(err)
-		}
+		q.Through = l.Last(q.Child)
 	}
 	page, err := l.Page(ctx, ledger.PageQuery{
 		Through: q.Through, Before: q.Before, MaxMessages: min(q.Max, api.MaxPageMessages), Child: q.Child,
@@ -180,10 +178,7 @@ func (s *Service) eachRow(ctx context.Context, id, child string, f func(ledger.S
 		return storageError(err)
 	}
 	defer l.Release()
-	last, err := l.Last(ctx, child)
-	if err != nil {
-		return storageError(err)
-	}
+	last := l.Last(child)
 	for next := int64(0); next <= last; {
 		rows, err := l.Read(ctx, child, next)
 		if err != nil {

@@ -3,8 +3,9 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"garcon/proto/api"
 	"time"
+
+	"garcon/proto/api"
 )
 
 // settingsKey is where the settings are kept in the registry.

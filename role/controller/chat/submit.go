@@ -309,11 +309,28 @@ func (o *owner) replay(ctx context.Context, m message) (api.Accepted, bool, erro
 		known.Replayed = true
 		return known.Accepted, true, known.err
 	}
-	return api.Accepted{}, false, nil
+	l, err := o.s.ledgers.Open(ctx, o.id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return api.Accepted{}, false, nil
+	}
+	if err != nil {
+		return api.Accepted{}, false, storageError(err)
+	}
+	defer l.Release()
+	first, ok, err := l.Lookup(ctx, m.requestID, m.fingerprint)
+	if err != nil || !ok {
+		return api.Accepted{}, false, storageError(err)
+	}
+	accepted, err := o.replayed(ctx, first)
+	return accepted, err == nil, err
 }
 
 // replayed returns the acceptance that a committed user row stands for.
 func (o *owner) replayed(ctx context.Context, ordinal int64) (api.Accepted, error) {
+	if ordinal < 0 {
+		// Its row went when the transcript was reloaded.
+		return api.Accepted{ChatID: o.id, Disposition: api.Started, Replayed: true}, nil
+	}
 	l, err := o.ledger(ctx)
 	if err != nil {
 		return api.Accepted{}, err
