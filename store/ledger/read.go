@@ -208,8 +208,8 @@ func (t transcript) row(k, v []byte, at int64) ([]byte, error) {
 func decode(raw [][]byte) ([]Stored, error) {
 	out := make([]Stored, len(raw))
 	for i, data := range raw {
-		var r row.Row
-		if err := r.UnmarshalJSON(data); err != nil {
+		r, err := row.Decode(data)
+		if err != nil {
 			return nil, err
 		}
 		out[i] = Stored{Row: r, JSON: data}
