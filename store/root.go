@@ -1,15 +1,15 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"time"
+	"io/fs"
+	"os"
+	"path/filepath"
 
-	"garcon/store/ledger"
-	"garcon/store/registry"
+	"github.com/gofrs/flock"
+
+	"garcon/store/runtimefile"
 )
 
 // Role is who opens a root.
@@ -17,8 +17,8 @@ type Role string
 
 // The roles with durable state.
 const (
-	RoleController Role = "controller"
-	RoleExecutor   Role = "executor"
+	RoleController Role = runtimefile.RoleController
+	RoleExecutor   Role = runtimefile.RoleExecutor
 )
 
 // LeaseHeldError reports that another process holds the role's lease.
@@ -33,89 +33,117 @@ type LeaseHeldError struct {
 
 // Error implements error.
 func (e *LeaseHeldError) Error() string {
-	return fmt.Sprintf("another garcon %s runs with %s", e.Role, e.Path)
+	who := fmt.Sprintf("another garcon %s", e.Role)
+	if e.PID != 0 {
+		who += fmt.Sprintf(" (pid %d, %s)", e.PID, e.URL)
+	}
+	return who + " runs with " + filepath.Dir(e.Path) + "; stop it, or use another --config-dir"
 }
 
-// Root is a config root with the lease of one role.
-type Root struct{}
+// Root is a config root with the lease of one role. It is safe for concurrent
+// use.
+type Root struct {
+	dir  string
+	role Role
+	lock *flock.Flock
+}
 
 // OpenRoot takes the lease of the role on dir, which it creates with mode 0700.
-func OpenRoot(dir string, role Role) (*Root, error) { return nil, errors.ErrUnsupported }
+// The lease is a kernel lock on a file that is never removed: its content means
+// nothing, and it ends with the process however that ends. A root that somebody
+// else could write to is refused.
+func OpenRoot(dir string, role Role) (*Root, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := privateDir(dir); err != nil {
+		return nil, err
+	}
+	own := filepath.Dir(runtimefile.Path(dir, string(role)))
+	if own != dir {
+		if err := privateDir(own); err != nil {
+			return nil, err
+		}
+	}
+	path := filepath.Join(own, string(role)+".lock")
+	lock := flock.New(path, flock.SetPermissions(0o600))
+	held, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("take the lease %s: %w", path, err)
+	}
+	if !held {
+		e := &LeaseHeldError{Role: role, Path: path}
+		// The holder may be starting or ending; then only the lease is known.
+		if d, err := runtimefile.Read(runtimefile.Path(dir, string(role))); err == nil {
+			e.PID, e.URL = d.PID, d.URL
+		}
+		return nil, e
+	}
+	return &Root{dir: own, role: role, lock: lock}, nil
+}
+
+// privateDir makes dir if it is not there and refuses one that others could
+// write to.
+func privateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the config directory: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("the config directory %s is not a directory", dir)
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return fmt.Errorf("others can write to the config directory %s (mode %04o); run `chmod go-w` on it", dir, mode)
+	}
+	if uid, ok := ownerOf(info); ok && uid != os.Geteuid() {
+		return fmt.Errorf("the config directory %s belongs to user %d and you are user %d; use another --config-dir", dir, uid, os.Geteuid())
+	}
+	return nil
+}
 
 // Dir returns the role's directory: the root for a controller, its executor
 // directory for an executor.
-func (r *Root) Dir() string { return "" }
+func (r *Root) Dir() string { return r.dir }
 
 // RuntimeFile returns where the role's runtime descriptor goes.
-func (r *Root) RuntimeFile() string { return "" }
+func (r *Root) RuntimeFile() string { return filepath.Join(r.dir, "runtime.json") }
 
 // Close gives the lease back.
-func (r *Root) Close() error { return nil }
+func (r *Root) Close() error { return r.lock.Unlock() }
 
-// Options configure a [Workspace].
-type Options struct {
-	// Log takes what concerns no single call; nil discards.
-	Log *slog.Logger
-	// Clock gives times; nil means [time.Now].
-	Clock func() time.Time
-	// Version is written into files; empty means that of the build.
-	Version string
-}
-
-// OpenWorkspace opens or creates the named workspace of a controller's root.
-func (r *Root) OpenWorkspace(ctx context.Context, name string, opts Options) (*Workspace, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Workspace is the open data of one workspace.
-type Workspace struct{}
-
-// Registry returns the chats, providers and settings.
-func (w *Workspace) Registry() *registry.Store { return nil }
-
-// Ledgers returns the transcripts.
-func (w *Workspace) Ledgers() *ledger.Set { return nil }
-
-// Attachments returns the files of messages.
-func (w *Workspace) Attachments() *Attachments { return nil }
-
-// Quarantined lists damaged ledgers.
-func (w *Workspace) Quarantined() []ledger.Quarantine { return nil }
-
-// Close closes everything the workspace holds.
-func (w *Workspace) Close() error { return nil }
-
-// Errors of attachments.
-var (
-	// ErrNotFound: there is no attachment of that digest.
-	ErrNotFound = errors.New("no such attachment")
-	// ErrTooLarge: the content is over the caller's limit.
-	ErrTooLarge = errors.New("the attachment is too large")
-	// ErrDigest: the text is not a digest.
-	ErrDigest = errors.New("not an attachment digest")
-)
-
-// Attachments are files addressed by their content.
-type Attachments struct{}
-
-// Put stores what r gives, at most max bytes, and returns its digest and size.
-func (a *Attachments) Put(ctx context.Context, r io.Reader, max int64) (digest string, size int64, err error) {
-	return "", 0, errors.ErrUnsupported
-}
-
-// Open opens an attachment and returns its size in bytes.
-func (a *Attachments) Open(digest string) (io.ReadSeekCloser, int64, error) {
-	return nil, 0, errors.ErrUnsupported
-}
-
-// Has reports whether the attachment is there.
-func (a *Attachments) Has(digest string) bool { return false }
-
-// Remove removes an attachment; a missing one is no error.
-func (a *Attachments) Remove(digest string) error { return errors.ErrUnsupported }
-
-// Sweep removes attachments that keep refuses and that were last put before
-// olderThan ago, and says how many bytes that freed.
-func (a *Attachments) Sweep(ctx context.Context, keep func(digest string) bool, olderThan time.Duration) (freed int64, err error) {
-	return 0, errors.ErrUnsupported
+// insideExecutor reports whether path is below the executor's directory of the
+// root, by whatever name.
+func (r *Root) insideExecutor(path string) (bool, error) {
+	executor, err := os.Stat(filepath.Join(r.dir, "executor"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// The path itself may not exist yet; its parents do from some point on.
+	for real := path; ; {
+		if resolved, err := filepath.EvalSymlinks(real); err == nil {
+			for dir := resolved; ; dir = filepath.Dir(dir) {
+				info, err := os.Stat(dir)
+				if err != nil {
+					return false, err
+				}
+				if os.SameFile(info, executor) {
+					return true, nil
+				}
+				if dir == filepath.Dir(dir) {
+					return false, nil
+				}
+			}
+		}
+		if real == filepath.Dir(real) {
+			return false, nil
+		}
+		real = filepath.Dir(real)
+	}
 }
