@@ -3,11 +3,17 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"garcon/proto/exec"
+	"garcon/store/internal/boltfile"
 )
 
 // Options configure a [Store].
@@ -18,118 +24,321 @@ type Options struct {
 	Clock func() time.Time
 	// Version is written into the file.
 	Version string
+	// faults fail commits in tests.
+	faults boltfile.Faults
 }
 
 // Store is an open workspace file. All methods are safe for concurrent use;
 // what they return is the caller's.
-type Store struct{}
+//
+// Everything is in memory; a change is published there after its commit. One
+// goroutine writes, and changes that come together share a commit.
+type Store struct {
+	file    *boltfile.File
+	log     *slog.Logger
+	clock   func() time.Time
+	changes chan *change
+	quit    chan struct{}
+	close   sync.Once
+	writer  sync.WaitGroup
 
-// Open opens or creates the file at path.
-func Open(ctx context.Context, path string, opts Options) (*Store, error) {
-	return nil, errors.ErrUnsupported
+	// committed is what the file holds. It belongs to the writer.
+	committed records
+
+	mu       sync.RWMutex // guards what follows
+	chats    map[string]Chat
+	deleted  map[string]bool
+	provider map[string]Provider
+	keys     map[string]exec.Credential
+	raw      map[string]map[string]json.RawMessage // settings, selections, collections
+	watchers map[int]func(Change)
+	nextID   int
+	lastChat int64 // the newest chat id, in microseconds
+}
+
+// Open opens or creates the file at path. A damaged file is a [*DamagedError]
+// and stays as it is.
+func Open(_ context.Context, path string, opts Options) (*Store, error) {
+	s := &Store{
+		log: opts.Log, clock: opts.Clock, changes: make(chan *change, maxGroup), quit: make(chan struct{}),
+		watchers: map[int]func(Change){},
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	var (
+		all records
+		err error
+	)
+	if s.file, all, err = openFile(path, opts.Version, opts.faults); err != nil {
+		return nil, err
+	}
+	if err := s.load(all); err != nil {
+		_ = s.file.Close() // the file is damaged; that is the error to report
+		return nil, describe(path, &boltfile.DamageError{Path: path, Reason: err.Error()})
+	}
+	if err := keepCopy(path); err != nil {
+		s.log.Warn("no copy of the workspace file could be kept", "path", path, "err", err)
+	}
+	s.writer.Go(s.write)
+	return s, nil
 }
 
 // Close waits for changes in progress and closes the file.
-func (s *Store) Close() error { return nil }
-
-// NewChatID returns an id no chat of this workspace has or had: 16 decimal
-// digits, the time in microseconds, never going back.
-func (s *Store) NewChatID() string { return "" }
-
-// Chat returns a chat.
-func (s *Store) Chat(id string) (Chat, bool) { return Chat{}, false }
-
-// Chats returns every chat, by id.
-func (s *Store) Chats() []Chat { return nil }
-
-// Deleted reports whether a chat of that id existed and was deleted.
-func (s *Store) Deleted(id string) bool { return false }
-
-// CreateChat stores a new chat; an empty id is assigned. A submission seen
-// before returns the chat it created and replayed, or fails with [ErrConflict]
-// when its fingerprint differs.
-func (s *Store) CreateChat(ctx context.Context, c Chat, sub Submission) (created Chat, replayed bool, err error) {
-	return Chat{}, false, errors.ErrUnsupported
+func (s *Store) Close() error {
+	s.close.Do(func() { close(s.quit) })
+	s.writer.Wait()
+	return s.file.Close()
 }
 
-// UpdateChat changes a chat. change runs on the store's writer goroutine, must
-// be cheap and must not call the store; an error from it is returned and
-// nothing changes.
-func (s *Store) UpdateChat(ctx context.Context, id string, change func(*Chat) error) (Chat, error) {
-	return Chat{}, errors.ErrUnsupported
+// load replaces the memory by the content of a file.
+func (s *Store) load(all records) error {
+	fresh := Store{
+		chats: map[string]Chat{}, deleted: map[string]bool{}, provider: map[string]Provider{},
+		keys: map[string]exec.Credential{}, raw: map[string]map[string]json.RawMessage{},
+	}
+	if _, err := fresh.take(all); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.committed = all
+	s.chats, s.deleted, s.provider, s.keys, s.raw = fresh.chats, fresh.deleted, fresh.provider, fresh.keys, fresh.raw
+	s.lastChat = max(s.lastChat, fresh.lastChat)
+	return nil
 }
 
-// DeleteChat removes a chat and remembers that its id was used.
-func (s *Store) DeleteChat(ctx context.Context, id string) error { return errors.ErrUnsupported }
+// publish makes committed changes visible and tells the watchers.
+func (s *Store) publish(changes records) {
+	s.committed.merge(changes)
+	for bucket, values := range changes {
+		for key, value := range values {
+			if value == nil {
+				delete(s.committed[bucket], key)
+			}
+		}
+	}
+	s.mu.Lock()
+	news, err := s.take(changes)
+	watchers := slices.Collect(maps.Values(s.watchers))
+	s.mu.Unlock()
+	if err != nil {
+		// What was just encoded does not decode: a mistake in this package.
+		s.log.Error("committed record is not readable", "err", err)
+	}
+	for _, c := range news {
+		for _, f := range watchers {
+			f(c)
+		}
+	}
+}
+
+// take decodes records into the memory and returns what changed of chats. The
+// caller holds mu.
+func (s *Store) take(changes records) ([]Change, error) {
+	var news []Change
+	for bucket, values := range changes {
+		for key, value := range values {
+			var err error
+			switch bucket {
+			case bucketChats:
+				news, err = s.takeChat(news, key, value)
+			case bucketDeleted:
+				s.deleted[key] = value != nil
+				s.noteID(key)
+			case bucketProviders:
+				if value == nil {
+					delete(s.provider, key)
+					break
+				}
+				var p Provider
+				err = json.Unmarshal(value, &p)
+				s.provider[key] = p
+			case bucketKeys:
+				delete(s.keys, key)
+				if value != nil {
+					s.keys[key] = exec.NewCredential(string(value))
+				}
+			case bucketSubmissions:
+			default:
+				if s.raw[bucket] == nil {
+					s.raw[bucket] = map[string]json.RawMessage{}
+				}
+				delete(s.raw[bucket], key)
+				if value != nil {
+					s.raw[bucket][key] = value
+				}
+			}
+			if err != nil {
+				return news, fmt.Errorf("record %s of %s is not readable: %w", key, bucket, err)
+			}
+		}
+	}
+	return news, nil
+}
+
+func (s *Store) takeChat(news []Change, id string, value []byte) ([]Change, error) {
+	if value == nil {
+		delete(s.chats, id)
+		return append(news, Change{Removed: id}), nil
+	}
+	var c Chat
+	if err := json.Unmarshal(value, &c); err != nil {
+		return news, err
+	}
+	s.chats[id] = c
+	s.noteID(id)
+	shared := c.clone()
+	return append(news, Change{Chat: &shared}), nil
+}
+
+func (s *Store) noteID(id string) {
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+		s.lastChat = max(s.lastChat, n)
+	}
+}
 
 // Watch calls f after every commit that changed a chat, in order, from the
 // writer goroutine: f must be cheap and must not wait for the store. After
 // stop has returned f is not called again.
-func (s *Store) Watch(f func(Change)) (stop func()) { return func() {} }
-
-// Providers returns every provider, by id.
-func (s *Store) Providers() []Provider { return nil }
-
-// Provider returns one provider.
-func (s *Store) Provider(id string) (Provider, bool) { return Provider{}, false }
-
-// PutProvider stores a provider and returns it as stored.
-func (s *Store) PutProvider(ctx context.Context, p Provider) (Provider, error) {
-	return Provider{}, errors.ErrUnsupported
+func (s *Store) Watch(f func(Change)) (stop func()) {
+	var (
+		mu      sync.Mutex
+		stopped bool
+	)
+	s.mu.Lock()
+	id := s.nextID
+	s.nextID++
+	s.watchers[id] = func(c Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			f(c)
+		}
+	}
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		delete(s.watchers, id)
+		s.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+	}
 }
 
-// DeleteProvider removes a provider with its key.
-func (s *Store) DeleteProvider(ctx context.Context, id string) error { return errors.ErrUnsupported }
-
-// ProviderKey returns the key of a provider that has one.
-func (s *Store) ProviderKey(id string) (exec.Credential, bool) { return exec.Credential{}, false }
-
 // Setting returns the JSON value of a setting.
-func (s *Store) Setting(key string) (json.RawMessage, bool) { return nil, false }
+func (s *Store) Setting(key string) (json.RawMessage, bool) { return s.record(bucketSettings, key) }
 
 // Settings returns every setting.
-func (s *Store) Settings() map[string]json.RawMessage { return nil }
+func (s *Store) Settings() map[string]json.RawMessage {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make(map[string]json.RawMessage, len(s.raw[bucketSettings]))
+	for k, v := range s.raw[bucketSettings] {
+		out[k] = slices.Clone(v)
+	}
+	return out
+}
 
 // PutSetting stores a setting; a nil value removes it.
 func (s *Store) PutSetting(ctx context.Context, key string, value json.RawMessage) error {
-	return errors.ErrUnsupported
+	return s.putRecord(ctx, place{bucketSettings, key}, value)
 }
 
 // Selection returns what was last used for the project on the executor.
 func (s *Store) Selection(executorID, projectPath string) (Selection, bool) {
-	return Selection{}, false
+	raw, ok := s.record(bucketSelections, selectionKey(executorID, projectPath))
+	if !ok {
+		return Selection{}, false
+	}
+	var sel Selection
+	if err := json.Unmarshal(raw, &sel); err != nil {
+		s.log.Error("selection is not readable", "err", err)
+		return Selection{}, false
+	}
+	return sel, true
 }
 
 // PutSelection remembers a selection for the project on its executor.
 func (s *Store) PutSelection(ctx context.Context, projectPath string, sel Selection) error {
-	return errors.ErrUnsupported
+	raw, err := json.Marshal(sel)
+	if err != nil {
+		return err
+	}
+	return s.putRecord(ctx, place{bucketSelections, selectionKey(sel.ExecutorID, projectPath)}, raw)
+}
+
+func selectionKey(executorID, projectPath string) string { return executorID + "\x00" + projectPath }
+
+func (s *Store) record(bucket, key string) (json.RawMessage, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	v, ok := s.raw[bucket][key]
+	return slices.Clone(v), ok
+}
+
+// maxKey bounds a key, in bytes: bbolt takes no more than twice this.
+const maxKey = 16 << 10
+
+func (s *Store) putRecord(ctx context.Context, p place, value json.RawMessage) error {
+	switch {
+	case p.key == "" || len(p.key) > maxKey:
+		return fmt.Errorf("%w: a key of %d bytes", ErrInvalid, len(p.key))
+	case value != nil && !json.Valid(value):
+		return fmt.Errorf("%w: the value of %s is not JSON", ErrInvalid, p.key)
+	case len(value) > maxValue:
+		return fmt.Errorf("%w: the value of %s has %d bytes", ErrInvalid, p.key, len(value))
+	}
+	value = slices.Clone(value)
+	return s.do(ctx, func(t *txn) error {
+		if value == nil {
+			t.remove(p)
+		} else {
+			t.put(p, value)
+		}
+		return nil
+	})
 }
 
 // Collection returns the named collection of JSON records: what the workspace
 // keeps for others, such as folders, executors or schedules. Asking creates
 // nothing.
-func (s *Store) Collection(name string) Collection { return Collection{} }
+func (s *Store) Collection(name string) Collection { return Collection{s, collectionPrefix + name} }
 
 // Collection is a named set of JSON records.
-type Collection struct{}
+type Collection struct {
+	s      *Store
+	bucket string
+}
 
 // Get returns one record.
-func (c Collection) Get(id string) (json.RawMessage, bool) { return nil, false }
+func (c Collection) Get(id string) (json.RawMessage, bool) { return c.s.record(c.bucket, id) }
 
 // All returns every record, by id.
-func (c Collection) All() []Record { return nil }
+func (c Collection) All() []Record {
+	c.s.mu.RLock()
+	defer c.s.mu.RUnlock()
+	out := make([]Record, 0, len(c.s.raw[c.bucket]))
+	for id, data := range c.s.raw[c.bucket] {
+		out = append(out, Record{ID: id, Data: slices.Clone(data)})
+	}
+	slices.SortFunc(out, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
 
 // Put stores a record.
 func (c Collection) Put(ctx context.Context, id string, data json.RawMessage) error {
-	return errors.ErrUnsupported
-}
-
-// Update replaces a record by what change makes of it: nil input when there is
-// none, nil result to remove it. The rules of [Store.UpdateChat] hold for
-// change.
-func (c Collection) Update(ctx context.Context, id string, change func(json.RawMessage) (json.RawMessage, error)) error {
-	return errors.ErrUnsupported
+	if data == nil {
+		return fmt.Errorf("%w: record %s has no data", ErrInvalid, id)
+	}
+	return c.s.putRecord(ctx, place{c.bucket, id}, data)
 }
 
 // Delete removes a record.
-func (c Collection) Delete(ctx context.Context, id string) error { return errors.ErrUnsupported }
+func (c Collection) Delete(ctx context.Context, id string) error {
+	return c.s.putRecord(ctx, place{c.bucket, id}, nil)
+}
