@@ -197,16 +197,25 @@ func until(ctx context.Context, holds func() bool) bool {
 // it when no role is running.
 func (w *World) NothingLeft() {
 	w.t.Helper()
+	left := w.WaitNothingLeft()
+	if len(left) == 0 {
+		return
+	}
+	w.t.Errorf("processes are left over: %v", left)
+	for _, p := range left {
+		_ = kill(p.PID)
+	}
+}
+
+// WaitNothingLeft waits a while for every process of this world to end and
+// returns those that have not.
+func (w *World) WaitNothingLeft() []Process {
 	var left []Process
 	// The test's own context has ended when this is called as a cleanup.
 	ctx, cancel := context.WithTimeout(context.Background(), goneTimeout)
 	defer cancel()
-	if !until(ctx, func() bool { left = w.Census(); return len(left) == 0 }) {
-		w.t.Errorf("processes are left over: %v", left)
-		for _, p := range left {
-			_ = kill(p.PID)
-		}
-	}
+	until(ctx, func() bool { left = w.Census(); return len(left) == 0 })
+	return left
 }
 
 // Census returns the live processes of this world: those that have its home or
