@@ -23,8 +23,18 @@ func baseURL(ep exec.Endpoint) (*url.URL, *exec.Error) {
 			WithHint("Remove it and set the API key of the endpoint.")
 	}
 	u.Fragment = ""
-	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
-	return u, nil
+	return withPath(u, strings.TrimRight(u.Path, "/")), nil
+}
+
+// withPath returns u with another path, "/" for the empty one.
+func withPath(u *url.URL, path string) *url.URL {
+	c := *u
+	c.Path, c.RawPath = path, ""
+	if path == "" {
+		// JoinPath makes a relative path of an empty one.
+		c.Path = "/"
+	}
+	return &c
 }
 
 // hostOf returns the host of a URL for messages, nothing else of it.

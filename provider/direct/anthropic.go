@@ -127,7 +127,7 @@ func (anthropicCodec) body(t turn, q quirks, _ string) any {
 		if !explicit {
 			limit = max(limit, budget+answerRoom)
 		}
-		if budget = min(budget, limit/2); budget >= minBudget {
+		if budget = min(budget, max(limit-answerRoom, limit/2)); budget >= minBudget {
 			r.Thinking = &anthropicThinking{Type: "enabled", Budget: budget}
 		}
 	}

@@ -38,13 +38,6 @@ func (chatCodec) models(base *url.URL) *url.URL {
 	return base.JoinPath("models")
 }
 
-// withPath returns u with another path.
-func withPath(u *url.URL, path string) *url.URL {
-	c := *u
-	c.Path, c.RawPath = path, ""
-	return &c
-}
-
 func (chatCodec) authorize(h http.Header, key string, _ quirks) { bearer(h, key) }
 
 func bearer(h http.Header, key string) {

@@ -47,32 +47,30 @@ const (
 
 // client makes the calls of one protocol.
 type client struct {
-	codec  codec
-	http   *http.Client
-	log    *slog.Logger
-	memory *memory
+	codec codec
+	// transport is used without an [http.Client]: following redirects is what
+	// must be done differently here, and there is nothing else in it.
+	transport *http.Transport
+	log       *slog.Logger
+	memory    *memory
 }
 
 // dialer opens network connections; nil is the real network.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-func newHTTPClient(dial dialer) *http.Client {
+func newTransport(dial dialer) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	}
-	return &http.Client{
-		Transport: &http.Transport{
-			// It never names a proxy for localhost and loopback addresses.
-			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            dial,
-			ForceAttemptHTTP2:      true,
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout},
-			TLSHandshakeTimeout:    connectTimeout,
-			IdleConnTimeout:        keepAliveTimeout,
-			MaxResponseHeaderBytes: maxResponseHeader,
-		},
-		// See redirect.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	return &http.Transport{
+		// It never names a proxy for localhost and loopback addresses.
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dial,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout},
+		TLSHandshakeTimeout:    connectTimeout,
+		IdleConnTimeout:        keepAliveTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
 	}
 }
 
@@ -300,7 +298,7 @@ func (c *client) roundTrip(ctx context.Context, method string, address *url.URL,
 			return nil, err
 		}
 	}
-	return c.http.Do(req)
+	return c.transport.RoundTrip(req)
 }
 
 // decode reads the answer in whatever form it came.

@@ -91,7 +91,7 @@ func newAdapter(h provider.Host, p Protocol, dial dialer) *adapter {
 	if h.Log == nil {
 		h.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &client{codec: info.codec, http: newHTTPClient(dial), log: h.Log, memory: &memory{}}
+	c := &client{codec: info.codec, transport: newTransport(dial), log: h.Log, memory: &memory{}}
 	return &adapter{protocol: p, info: info, host: h, client: c, models: &modelCache{}}
 }
 
@@ -125,7 +125,7 @@ func (a *adapter) Facets() provider.Facets {
 
 // Close implements [provider.Adapter].
 func (a *adapter) Close(context.Context) error {
-	a.client.http.CloseIdleConnections()
+	a.client.transport.CloseIdleConnections()
 	return nil
 }
 

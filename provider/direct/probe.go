@@ -24,9 +24,9 @@ func Test(ctx context.Context, ep exec.Endpoint, credential exec.Credential) err
 		return exec.Errorf(exec.CodeInvalid, "The protocol %q is not known.", ep.Protocol)
 	}
 	c := &client{
-		codec: info.codec, http: newHTTPClient(nil), log: slog.New(slog.DiscardHandler), memory: &memory{},
+		codec: info.codec, transport: newTransport(nil), log: slog.New(slog.DiscardHandler), memory: &memory{},
 	}
-	defer c.http.CloseIdleConnections()
+	defer c.transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	_, err := c.list(ctx, ep, credential)

@@ -43,10 +43,11 @@ func (t *thinkSplitter) add(s string, emit func(reasoning bool, text string)) {
 		switch t.state {
 		case thinkStart:
 			tag := strings.TrimLeft(s, blank)
+			near := len(s)-len(tag) <= maxHeld
 			switch {
-			case strings.HasPrefix(tag, openTag):
+			case near && strings.HasPrefix(tag, openTag):
 				s, t.state = tag[len(openTag):], thinkOpen
-			case strings.HasPrefix(openTag, tag) && len(s) <= maxHeld:
+			case near && strings.HasPrefix(openTag, tag):
 				t.held = s
 				return
 			default:

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
-	"net/url"
 	"strings"
 	"syscall"
 
@@ -20,10 +19,6 @@ func unreachable(ep exec.Endpoint, err error) *failure {
 	host := hostOf(ep.BaseURL)
 	fail := func(format string, args ...any) *exec.Error {
 		return exec.Errorf(exec.CodeUnreachable, format, args...).WithDispatched(exec.NotDispatched)
-	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		// It quotes the address.
-		err = u.Err
 	}
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
@@ -40,10 +35,6 @@ func unreachable(ep exec.Endpoint, err error) *failure {
 	case isOp && op.Op == "proxyconnect" || strings.HasPrefix(err.Error(), "proxyconnect"):
 		return again(fail("The proxy on the way to %s cannot be reached.", name).
 			WithHint("Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment of the executor."))
-	case strings.Contains(err.Error(), "invalid proxy address"):
-		// The error quotes the address of the proxy, password and all.
-		return fatal(fail("The proxy for %s is not a valid address.", name).
-			WithHint("Check HTTPS_PROXY and HTTP_PROXY in the environment of the executor."))
 	case isDNS:
 		f := fatal(fail("The host name of %s, %s, is not known.", name, host).
 			WithHint("Check the base URL of the endpoint and the network of the executor."))
