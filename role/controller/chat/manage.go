@@ -116,17 +116,14 @@ func (s *Service) Update(ctx context.Context, id string, req api.UpdateRequest) 
 			return api.Chat{}, err
 		}
 	}
-	var manifest exec.Manifest
+	selection := c
 	if req.Model != nil || req.Mode != nil || req.Effort != nil {
-		rt, err := s.runtimes.Runtime(c.ExecutorID)
-		if err != nil {
+		set(&selection.Model, req.Model)
+		set(&selection.Mode, req.Mode)
+		set(&selection.Effort, req.Effort)
+		if err := s.check(ctx, &selection); err != nil {
 			return api.Chat{}, err
 		}
-		integration, err := rt.Integration(ctx, c.Agent)
-		if err != nil {
-			return api.Chat{}, err
-		}
-		manifest = integration.Manifest
 	}
 	c, err := s.registry.UpdateChat(ctx, id, func(c *registry.Chat) error {
 		if req.Title != nil {
@@ -138,18 +135,32 @@ func (s *Service) Update(ctx context.Context, id string, req api.UpdateRequest) 
 		set(&c.Pinned, req.Pinned)
 		set(&c.Archived, req.Archived)
 		set(&c.Unread, req.Unread)
-		set(&c.Model, req.Model)
-		set(&c.Mode, req.Mode)
-		set(&c.Effort, req.Effort)
-		if manifest.ID == "" {
-			return nil
+		if req.Model != nil {
+			c.Model = selection.Model
 		}
-		return s.checkSelection(manifest, c)
+		if req.Mode != nil {
+			c.Mode = selection.Mode
+		}
+		set(&c.Effort, req.Effort)
+		return nil
 	})
 	if err != nil {
 		return api.Chat{}, storageError(err)
 	}
 	return s.present(c), nil
+}
+
+// check checks what a chat runs with against its agent.
+func (s *Service) check(ctx context.Context, c *registry.Chat) error {
+	rt, err := s.runtimes.Runtime(c.ExecutorID)
+	if err != nil {
+		return err
+	}
+	integration, err := rt.Integration(ctx, c.Agent)
+	if err != nil {
+		return err
+	}
+	return s.checkSelection(integration.Manifest, c)
 }
 
 func set[T any](to *T, from *T) {

@@ -202,6 +202,9 @@ func storageError(err error) error {
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrClosed) {
 		return api.NewError(api.CodeChatNotFound, "the transcript of this chat is gone", "")
 	}
+	if errors.Is(err, store.ErrTooLarge) {
+		return api.NewError(api.CodeTooLarge, err.Error(), "")
+	}
 	if errors.Is(err, registry.ErrInvalid) || errors.Is(err, ledger.ErrInvalid) {
 		return api.NewError(api.CodeInvalid, err.Error(), "")
 	}

@@ -81,21 +81,31 @@ func (s *Service) Start(ctx context.Context, req api.StartRequest, by Principal)
 	m := message{
 		requestID: id, fingerprint: fingerprint(req), text: req.Prompt, attachments: attachments, origin: by.Origin,
 	}
+	sub := registry.Submission{RequestID: id, Fingerprint: m.fingerprint}
+	// A replay is answered before anything is checked that may have changed
+	// since.
+	if known, ok, err := s.registry.Submission(ctx, sub); err != nil {
+		return api.Accepted{}, storageError(err)
+	} else if ok {
+		return s.submitTo(ctx, known, m, api.BusyReject)
+	}
 	c, err := s.newChat(ctx, req, by)
 	if err != nil {
 		return api.Accepted{}, err
 	}
-	created, replayed, err := s.registry.CreateChat(ctx, c, registry.Submission{RequestID: id, Fingerprint: m.fingerprint})
+	created, replayed, err := s.registry.CreateChat(ctx, c, sub)
 	if err != nil {
 		return api.Accepted{}, storageError(err)
 	}
 	if replayed {
-		return s.resumeStart(ctx, created.ID, m)
+		// Either it was accepted, or another request for it is just ahead, or
+		// the process ended between making the chat and committing its first row.
+		return s.submitTo(ctx, created.ID, m, api.BusyReject)
 	}
 	accepted, err := s.submitTo(ctx, c.ID, m, api.BusyReject)
 	if err != nil {
 		// The chat was never accepted: it goes as it came.
-		if derr := s.registry.DeleteChat(context.WithoutCancel(ctx), c.ID); derr != nil {
+		if derr := s.registry.RetractChat(context.WithoutCancel(ctx), c.ID, id); derr != nil {
 			s.log.Error("chat that was not accepted remains", "chat", c.ID, "err", derr)
 		}
 		s.forget(c.ID)
@@ -103,12 +113,6 @@ func (s *Service) Start(ctx context.Context, req api.StartRequest, by Principal)
 	}
 	s.remember(c)
 	return accepted, nil
-}
-
-// resumeStart answers a start whose chat exists already: it was accepted, or
-// the process ended between making the chat and committing its first row.
-func (s *Service) resumeStart(ctx context.Context, chat string, m message) (api.Accepted, error) {
-	return s.submitTo(ctx, chat, m, api.BusyReject)
 }
 
 func (s *Service) forget(id string) {

@@ -78,5 +78,4 @@ func (o *owner) title(c registry.Chat, integration *exec.Integration, prompt, an
 			c.Title, c.TitleSource = title, registry.TitleFromAgent
 		}
 	})
-	o.wake()
 }
