@@ -294,10 +294,30 @@ func stripANSI(s string) string {
 	return b.String()
 }
 
+// resolved reports whether the CLI waits for an answer no more.
+func (a *ask) resolved() bool {
+	select {
+	case <-a.confirmed:
+		return true
+	case <-a.withdrawn:
+		return true
+	default:
+		return false
+	}
+}
+
+// errResolved has no effect but is no reason to offer the request again.
+func errResolved() *exec.Error {
+	return exec.Errorf(exec.CodeAlreadyResolved, "Claude Code no longer asks this").WithDispatched(exec.WasDispatched)
+}
+
 // respond returns the function that delivers the user's answer. It returns when
 // the CLI has confirmed the answer.
 func (p *process) respond(r *run, a *ask) func(context.Context, exec.Answer) error {
 	return func(ctx context.Context, answer exec.Answer) error {
+		if a.resolved() {
+			return errResolved()
+		}
 		d, err := a.decide(answer)
 		if err != nil {
 			return err
@@ -320,7 +340,7 @@ func (p *process) respond(r *run, a *ask) func(context.Context, exec.Answer) err
 		case <-a.confirmed:
 			return nil
 		case <-a.withdrawn:
-			return exec.Errorf(exec.CodeAlreadyResolved, "Claude Code no longer asks this").WithDispatched(exec.WasDispatched)
+			return errResolved()
 		case <-p.gone:
 			return p.failure().WithDispatched(exec.MaybeDispatched)
 		case <-ctx.Done():

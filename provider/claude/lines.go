@@ -239,7 +239,17 @@ func (p *process) controlReplied(e envelope) {
 	delete(p.replies, id)
 	a := p.asks[id]
 	delete(p.asks, id)
+	message, cancelling := p.cancels[id]
+	delete(p.cancels, id)
 	p.mu.Unlock()
+	if cancelling && p.current != nil {
+		var r struct {
+			Cancelled bool `json:"cancelled"`
+		}
+		if decode(l.Response.Response, &r) == nil && r.Cancelled {
+			p.current.lifecycle(message, "cancelled")
+		}
+	}
 	if waiting {
 		r := controlReply{Response: l.Response.Response}
 		if l.Response.Subtype == "error" {

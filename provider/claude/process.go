@@ -77,6 +77,7 @@ type process struct {
 	spec    spec
 	session string // the session the process is in, as far as it was published
 	replies map[string]chan<- controlReply
+	cancels map[string]string // messages to be taken back, by request
 	asks    map[string]*ask
 	refused map[string]bool
 	exit    *exec.Error // how it ended, once gone is closed
@@ -117,7 +118,7 @@ type controlReply struct {
 func newProcess(c *conversation, proc *provider.Process, sp spec) *process {
 	p := &process{
 		conv: c, proc: proc, spec: sp, out: make(chan outgoing, maxOutgoing), gone: make(chan struct{}),
-		replies: map[string]chan<- controlReply{}, asks: map[string]*ask{}, refused: map[string]bool{},
+		replies: map[string]chan<- controlReply{}, cancels: map[string]string{}, asks: map[string]*ask{}, refused: map[string]bool{},
 		state: stateIdle, scribe: newScribe(sp.dir, c.binding),
 	}
 	p.scribe.refused = p.isRefused
@@ -212,6 +213,18 @@ func (p *process) postRequest(body any) <-chan controlReply {
 	reply := p.expectReply(id)
 	p.post(controlRequest{Type: "control_request", RequestID: id, Request: body})
 	return reply
+}
+
+// takeBack asks for the removal of a queued message. The reader notes whether
+// that was in time.
+func (p *process) takeBack(message string) {
+	id := uuid.NewString()
+	p.mu.Lock()
+	p.cancels[id] = message
+	p.mu.Unlock()
+	p.post(controlRequest{
+		Type: "control_request", RequestID: id, Request: cancelRequest{Subtype: "cancel_async_message", UUID: message},
+	})
 }
 
 func (p *process) expectReply(id string) <-chan controlReply {

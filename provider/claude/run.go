@@ -340,7 +340,7 @@ func (r *run) Abort(ctx context.Context) error {
 	// A newer CLI drops what is queued with the interrupt, an older one only
 	// when told of each.
 	for _, id := range queued {
-		r.proc.postRequest(cancelRequest{Subtype: "cancel_async_message", UUID: id})
+		r.proc.takeBack(id)
 	}
 	receipt := r.proc.postRequest(newInterrupt())
 	r.conv.mu.Lock()
