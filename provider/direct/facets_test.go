@@ -289,19 +289,19 @@ func ids(models []exec.Model) string {
 }
 
 func TestModels(t *testing.T) {
-	list := func(t *testing.T, p Protocol, s model.Script) (string, error, *model.Server) {
+	list := func(t *testing.T, p Protocol, s model.Script) (string, *model.Server, error) {
 		t.Helper()
 		srv := model.Start(t, s)
 		r := newRig(t, p, baseOf(p, srv.URL()), nil)
 		models, err := r.adapter.Models(t.Context(), "", &r.endpoint)
-		return ids(models), err, srv
+		return ids(models), srv, err
 	}
 	route := func(r model.Reply) model.Script {
 		return model.Script{Routes: []model.Route{{Path: "/v1/models", Reply: r}}}
 	}
 	each(t, func(t *testing.T, p Protocol) {
 		t.Run("in the server's order, each once", func(t *testing.T) {
-			got, err, srv := list(t, p, model.Script{Key: testKey, Models: []string{"b", "a", "b", "c"}})
+			got, srv, err := list(t, p, model.Script{Key: testKey, Models: []string{"b", "a", "b", "c"}})
 			if err != nil || got != "b a c" {
 				t.Errorf("got %q, %v", got, err)
 			}
@@ -311,7 +311,7 @@ func TestModels(t *testing.T) {
 		})
 		for _, status := range []int{404, 405, 501} {
 			t.Run(fmt.Sprint("no listing ", status), func(t *testing.T) {
-				got, err, _ := list(t, p, route(model.Reply{Status: status}))
+				got, _, err := list(t, p, route(model.Reply{Status: status}))
 				if err != nil || got != "" {
 					t.Errorf("got %q, %v", got, err)
 				}
@@ -328,7 +328,7 @@ func TestModels(t *testing.T) {
 			{"page", model.Reply{Text: &page}, exec.CodeUnreachable},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
-				_, err, _ := list(t, p, route(tt.reply))
+				_, _, err := list(t, p, route(tt.reply))
 				if exec.CodeOf(err) != tt.code || exec.AsError(err).Hint == "" || strings.Contains(err.Error(), testKey) {
 					t.Errorf("got %v", err)
 				}
@@ -336,7 +336,7 @@ func TestModels(t *testing.T) {
 		}
 	})
 	t.Run("null", func(t *testing.T) {
-		got, err, _ := list(t, OpenAIChat, route(model.Reply{Body: obj{"data": nil}}))
+		got, _, err := list(t, OpenAIChat, route(model.Reply{Body: obj{"data": nil}}))
 		if err != nil || got != "" {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -346,14 +346,14 @@ func TestModels(t *testing.T) {
 		for i := range 3 * maxModels {
 			data = append(data, obj{"id": fmt.Sprint("m", i)})
 		}
-		got, err, _ := list(t, OpenAIChat, route(model.Reply{Body: obj{"data": data}}))
+		got, _, err := list(t, OpenAIChat, route(model.Reply{Body: obj{"data": data}}))
 		if err != nil || len(strings.Fields(got)) != maxModels {
 			t.Errorf("%d models, %v", len(strings.Fields(got)), err)
 		}
 	})
 	t.Run("too large", func(t *testing.T) {
 		big := `{"data":[{"id":"` + longText(maxListBody) + `"}]}`
-		_, err, _ := list(t, OpenAIChat, route(model.Reply{Text: &big}))
+		_, _, err := list(t, OpenAIChat, route(model.Reply{Text: &big}))
 		if exec.CodeOf(err) != exec.CodeModelError {
 			t.Errorf("got %v", err)
 		}
@@ -366,7 +366,7 @@ func TestModels(t *testing.T) {
 			}}
 		}
 		for _, last := range []string{"", "b"} {
-			got, err, srv := list(t, Anthropic, pages(last))
+			got, srv, err := list(t, Anthropic, pages(last))
 			if err != nil || got != "a b c" || len(srv.Requests()) != 2 {
 				t.Errorf("got %q, %v in %d requests", got, err, len(srv.Requests()))
 			}
@@ -570,8 +570,5 @@ func TestProxies(t *testing.T) {
 	}
 	if out := probe("http://models.example/v1", "http://u:hunter2@127.0.0.1:1"); !strings.Contains(out, "proxy on the way to Lab cannot be reached") {
 		t.Errorf("with a dead proxy: %s", out)
-	}
-	if out := probe("http://models.example/v1", "http://u:hunter2@[::bad"); !strings.Contains(out, "cannot be reached") {
-		t.Errorf("with a broken proxy: %s", out)
 	}
 }

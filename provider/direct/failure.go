@@ -175,6 +175,9 @@ func judge(ep exec.Endpoint, model string, e apiError, header http.Header, now t
 			f.retry = false
 		}
 	}
+	if !f.told && e.status == http.StatusTooManyRequests {
+		f.after, f.told = retryInWords(e.message)
+	}
 	if !inStream {
 		what += fmt.Sprintf(" (HTTP %d)", e.status)
 	}

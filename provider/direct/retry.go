@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +84,19 @@ func rateLimitReset(h http.Header, now time.Time) (wait time.Duration, ok bool) 
 		}
 	}
 	return wait, ok
+}
+
+// waitInWords finds a wait in a message such as "Please try again in 11.054s",
+// which is all that an error inside a stream has.
+var waitInWords = regexp.MustCompile(`try again in (\d+(?:\.\d+)?)(ms|s)\b`)
+
+func retryInWords(message string) (wait time.Duration, ok bool) {
+	m := waitInWords.FindStringSubmatch(message)
+	if m == nil {
+		return 0, false
+	}
+	d, err := time.ParseDuration(m[1] + m[2])
+	return d, err == nil
 }
 
 func fromUnits(n float64, unit time.Duration) (time.Duration, bool) {

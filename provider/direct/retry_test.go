@@ -235,6 +235,30 @@ func TestRetryAfterForms(t *testing.T) {
 	}
 }
 
+func TestRetryInWords(t *testing.T) {
+	for message, want := range map[string]time.Duration{
+		"Rate limit reached. Please try again in 11.054s.": 11054 * time.Millisecond,
+		"Please try again in 250ms":                        250 * time.Millisecond,
+		"Please try again in 3 days":                       0,
+		"Please try again in 5seconds":                     0,
+		"Try later":                                        0,
+	} {
+		if got, ok := retryInWords(message); got != want || ok != (want > 0) {
+			t.Errorf("%q: %v, %v", message, got, ok)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		handler, _ := failFirst(1, func(w http.ResponseWriter, _ *http.Request) {
+			sse(w, "data: {\"error\":{\"message\":\"Please try again in 12s.\",\"code\":\"rate_limit_exceeded\"}}\n\n")
+		})
+		began := time.Now()
+		inMemory(t, OpenAIChat, handler).ask("hi").expect(t, "notice(retrying)", "assistant(ok) final")
+		if d := time.Since(began); d < 12*time.Second || d > 13*time.Second {
+			t.Errorf("it waited %v", d)
+		}
+	})
+}
+
 func TestBackoffHasJitter(t *testing.T) {
 	var waits []time.Duration
 	for range 50 {
