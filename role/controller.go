@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -140,14 +141,16 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 
 	<-serving.Done()
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
-	defer cancel()
-	go func() { // ends with grace, which this function cancels
+	var hurry sync.WaitGroup
+	hurry.Go(func() {
 		select {
 		case <-o.Hurry:
 			cancel()
 		case <-grace.Done():
 		}
-	}()
+	})
+	defer hurry.Wait()
+	defer cancel()
 	for _, e := range service.Close(grace) {
 		fmt.Fprintf(o.Out, "ended the turn going in chat %s (%s)\n", e.ChatID, e.Title)
 	}
@@ -167,27 +170,30 @@ func closing(err *error, what string, f func() error) {
 	}
 }
 
-// adapters returns the integrations of a runtime.
+// adapters returns what makes the integrations of a runtime, in the order in
+// which they are listed.
 func adapters(withDemo bool) func(provider.Host) ([]provider.Adapter, error) {
+	type maker struct {
+		id   string
+		make func(provider.Host) (provider.Adapter, error)
+	}
+	makers := []maker{{"claude", func(h provider.Host) (provider.Adapter, error) { return claude.New(h, claude.Options{}) }}}
+	for _, p := range direct.Protocols() {
+		makers = append(makers, maker{string(p), func(h provider.Host) (provider.Adapter, error) { return direct.New(h, p), nil }})
+	}
+	if withDemo {
+		makers = append(makers, maker{"demo", func(h provider.Host) (provider.Adapter, error) { return demo.New(h) }})
+	}
 	return func(h provider.Host) ([]provider.Adapter, error) {
-		agent, err := claude.New(h)
-		if err != nil {
-			return nil, err
-		}
-		all := []provider.Adapter{agent}
-		for _, protocol := range direct.Protocols {
-			a, err := direct.New(h, protocol)
+		all := make([]provider.Adapter, len(makers))
+		for i, m := range makers {
+			own, err := h.For(m.id)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, a)
-		}
-		if withDemo {
-			a, err := demo.New(h)
-			if err != nil {
+			if all[i], err = m.make(own); err != nil {
 				return nil, err
 			}
-			all = append(all, a)
 		}
 		return all, nil
 	}
