@@ -58,6 +58,8 @@ func (a *answer) serve(step *Step, route *Route) {
 			n = 100
 		}
 		a.json(http.StatusOK, map[string]any{"input_tokens": n})
+	case len(r.Messages) == 0:
+		a.reply(Reply{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "messages: field required"})
 	case step == nil:
 		a.reply(Reply{
 			Status: http.StatusBadRequest, Type: "invalid_request_error",

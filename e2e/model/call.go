@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,8 @@ const (
 	CallTitle Call = "title"
 	// CallCompaction asks for a summary that replaces the conversation.
 	CallCompaction Call = "compaction"
-	// CallProbe tries whether a model exists.
+	// CallProbe tries whether a model exists, or whether there is a server at
+	// all: then it holds no message and is refused.
 	CallProbe Call = "probe"
 	// CallQuery is another call without tools of an agent that always offers
 	// tools in its conversation.
@@ -40,35 +42,43 @@ var (
 		"CONTEXT CHECKPOINT COMPACTION",
 		"context summarization assistant",
 		"tasked with summarizing conversations",
+		"You summarize conversations so that they can be continued",
 	}
 	titlePhrases = []string{
 		"Generate a concise, sentence-case title",
 		"You are naming a coding session",
 		"generates concise session titles",
 		"You are a title generator",
+		"Name this conversation.",
 	}
 	// toolAgents are the user agents of programs whose conversation always
 	// offers tools.
 	toolAgents = []string{"claude-cli/", "factory-cli/", "opencode/"}
 )
 
+// garconAgent is the user agent of garcon's own chats with a model API. They
+// offer no tools; what they do not stream is a query beside a conversation.
+const garconAgent = "garcon"
+
 // classify says what a model request is for. Its protocol is known.
 func classify(r *Request) Call {
+	if len(r.Messages) == 0 {
+		return CallProbe
+	}
 	if containsAny(r.LastUser, compactionPhrases) || containsAny(r.System, compactionPhrases) {
 		return CallCompaction
 	}
 	if len(r.Tools) == 0 {
-		if containsAny(r.System, titlePhrases) {
+		if containsAny(r.System, titlePhrases) || containsAny(r.LastUser, titlePhrases) {
 			return CallTitle
 		}
 		if n, ok := r.Body["max_tokens"].(float64); ok && n == 1 {
 			return CallProbe
 		}
 		agent := r.Header.Get("User-Agent")
-		for _, prefix := range toolAgents {
-			if strings.HasPrefix(agent, prefix) {
-				return CallQuery
-			}
+		if slices.ContainsFunc(toolAgents, func(p string) bool { return strings.HasPrefix(agent, p) }) ||
+			agent == garconAgent && !r.Stream {
+			return CallQuery
 		}
 	}
 	if r.Header.Get("X-Claude-Code-Agent-Id") != "" || strings.Contains(r.System, "cc_is_subagent=true") {

@@ -247,7 +247,7 @@ func (s *Server) chooseLocked(r *Request) (*Step, *Route) {
 			return nil, route
 		}
 	}
-	if r.Protocol == "" {
+	if r.Protocol == "" || len(r.Messages) == 0 {
 		return nil, nil
 	}
 	for i := range s.script.Steps {

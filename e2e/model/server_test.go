@@ -267,6 +267,23 @@ func TestAuxiliaryCallsAreRecognisedAndAnswered(t *testing.T) {
 			[]string{"User-Agent", "claude-cli/2.1.332"},
 			model.CallQuery, "Scripted answer.",
 		},
+		{
+			"garcon title", "/v1/responses", `{"input":[{"role":"user","content":[{"type":"input_text","text":"Name this conversation.\n\nUser:\nhi"}]}]}`,
+			[]string{"User-Agent", "garcon"},
+			model.CallTitle, "Scripted title",
+		},
+		{
+			"garcon compaction", "/v1/chat/completions",
+			`{"stream":true,"messages":[{"role":"system","content":"You summarize conversations so that they can be continued from the summary alone."},{"role":"user","content":"x"}]}`,
+			[]string{"User-Agent", "garcon"},
+			model.CallCompaction, "Scripted summary.",
+		},
+		{
+			"garcon query", "/v1/chat/completions", `{"messages":[{"role":"user","content":"refine"}]}`,
+			[]string{"User-Agent", "garcon"},
+			model.CallQuery, "Scripted answer.",
+		},
+		{"nothing asked", "/v1/messages", `{}`, nil, model.CallProbe, "field required"},
 		{"count", "/v1/messages/count_tokens", `{"messages":[]}`, nil, model.CallCount, `{"input_tokens":100}`},
 		{
 			"plain chat without tools", "/v1/messages", `{"messages":[{"role":"user","content":"x"}]}`,
@@ -279,7 +296,7 @@ func TestAuxiliaryCallsAreRecognisedAndAnswered(t *testing.T) {
 			if got := requests[len(requests)-1].Call; got != tt.call {
 				t.Errorf("the call is %q, want %q", got, tt.call)
 			}
-			if !strings.Contains(answer, tt.answer) {
+			if joined := answer + joined(t, answer, "content"); !strings.Contains(joined, tt.answer) {
 				t.Errorf("no %s in the answer %s", tt.answer, answer)
 			}
 		})
@@ -594,5 +611,77 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 	cancel()
 	if _, err := srv.WaitRequest(ctx, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for what never comes gave %v", err)
+	}
+}
+
+func TestToolRoundsAreUnderstood(t *testing.T) {
+	for p, raw := range map[model.Protocol]string{
+		model.Anthropic: `{"messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>x</system-reminder>"},{"type":"text","text":"run it"},{"type":"image","source":{}}]},
+			{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"it is 42"}]}]},
+			{"role":"system","content":"env"}]}`,
+		model.Chat: `{"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"run it"},{"type":"image_url","image_url":{"url":"data:"}}]},
+			{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"Bash","arguments":"{}"}}]},
+			{"role":"tool","tool_call_id":"c","content":"it is 42"}]}`,
+		model.Responses: `{"input":[{"role":"developer","content":"s"},{"type":"message","role":"user","content":[{"type":"input_text","text":"run it"},{"type":"input_image","image_url":"data:"}]},
+			{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"c","name":"Bash","arguments":"{}"},
+			{"type":"function_call_output","call_id":"c","output":"it is 42"}]}`,
+	} {
+		t.Run(string(p), func(t *testing.T) {
+			yes, no := true, false
+			srv := model.Start(t, model.Script{Steps: []model.Step{
+				{Name: "before", Match: &model.Match{HasToolResult: &no}},
+				{Name: "other", Match: &model.Match{ToolResult: "43"}},
+				{Name: "after", Match: &model.Match{HasToolResult: &yes, ToolResult: "is 42", LastUser: "run it"}, Blocks: []model.Block{{Text: "done"}}},
+			}})
+			if got := readAll(t, post(t, srv.URL()+paths[p], raw).Body); !strings.Contains(got, "done") {
+				t.Errorf("answer %s", got)
+			}
+			calls := srv.Calls(model.CallMain)
+			if len(calls) != 1 || calls[0].Step() != "after" || calls[0].LastUser != "run it" || calls[0].Messages[0].Images != 1 {
+				t.Fatalf("calls %+v", calls[0])
+			}
+			tools := 0
+			for _, m := range calls[0].Messages {
+				tools += len(m.ToolCalls)
+			}
+			if tools != 1 {
+				t.Errorf("messages %+v", calls[0].Messages)
+			}
+		})
+	}
+}
+
+func TestToolCallsAreSpelled(t *testing.T) {
+	step := model.Step{Times: -1, Blocks: []model.Block{
+		{Tool: &model.Tool{Name: "apply_patch", Input: "*** Begin Patch"}},
+		{Tool: &model.Tool{ID: "mine", Name: "spawn", Namespace: "agents"}},
+	}}
+	for p, want := range map[model.Protocol][]string{
+		model.Anthropic: {`"name":"apply_patch"`, `"id":"mine"`, `"stop_reason":"tool_use"`},
+		model.Chat:      {`"name":"apply_patch"`, `"id":"mine"`, `"index":1`, `"finish_reason":"tool_calls"`},
+		model.Responses: {`"type":"custom_tool_call"`, `"input":"*** Begin Patch"`, `"namespace":"agents"`, `"call_id":"mine"`, `"end_turn":false`},
+	} {
+		srv := model.Start(t, model.Script{Steps: []model.Step{step}})
+		got := readAll(t, post(t, srv.URL()+paths[p], body(p, "hi", true)).Body)
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: no %s in %s", p, w, got)
+			}
+		}
+		if whole := readAll(t, post(t, srv.URL()+paths[p], body(p, "hi", false)).Body); !json.Valid([]byte(whole)) || !strings.Contains(whole, "mine") {
+			t.Errorf("%s: without stream %s", p, whole)
+		}
+	}
+}
+
+func TestPushedStepsAnswer(t *testing.T) {
+	srv := model.Start(t, model.Script{})
+	if err := srv.Push(model.Step{Blocks: []model.Block{{Text: "late", DelayMs: 1, Chunks: 4}}}); err != nil {
+		t.Fatal(err)
+	}
+	got := readAll(t, post(t, srv.URL()+paths[model.Chat], body(model.Chat, "hi", true)).Body)
+	if joined(t, got, "content") != "late" || len(srv.Unused()) != 0 {
+		t.Errorf("stream %s, unused %q", got, srv.Unused())
 	}
 }

@@ -130,7 +130,7 @@ func (c *client) do(ctx context.Context, k call) (finish, *exec.Error) {
 		}
 		c.log.Info("model request is repeated", "endpoint", k.endpoint.ID, "code", f.err.Code, "try", try, "wait", wait)
 		k.notice(row.Notice{Code: "retrying", Title: "Trying again", Text: fmt.Sprintf(
-			"%s Trying again in %s, try %d of %d.", withStop(f.err.Message), seconds(wait), try+1, maxTries)})
+			"%s Trying again in %s, try %d of %d.", withStop(f.err.Message), waitText(wait), try+1, maxTries)})
 		try++
 		if !sleep(ctx, wait) {
 			return out, f.err
@@ -138,12 +138,23 @@ func (c *client) do(ctx context.Context, k call) (finish, *exec.Error) {
 	}
 }
 
-// seconds prints a wait for people.
-func seconds(d time.Duration) string {
-	if d < 10*time.Second {
+// waitText prints a wait for people: "1.5 s", "45 s", "12 min", "1 h 5 min".
+func waitText(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds()))
 	}
-	return d.Round(time.Second).String()
+	minutes := int(d.Round(time.Minute).Minutes())
+	switch hours := minutes / 60; {
+	case hours == 0:
+		return fmt.Sprintf("%d min", minutes)
+	case minutes%60 == 0:
+		return fmt.Sprintf("%d h", hours)
+	default:
+		return fmt.Sprintf("%d h %d min", hours, minutes%60)
+	}
 }
 
 func withStop(s string) string {
@@ -163,8 +174,8 @@ func tried(err *exec.Error, n int) *exec.Error {
 // comeBack says when to try again.
 func comeBack(err *exec.Error, after time.Duration) *exec.Error {
 	e := *err
-	e.Message = fmt.Sprintf("%s It asks to wait %s.", withStop(err.Message), after.Round(time.Second))
-	return e.WithHint("Try again at %s, or choose another model.", time.Now().Add(after).Format("15:04 on 2 January"))
+	e.Message = fmt.Sprintf("%s It asks to wait %s.", withStop(err.Message), waitText(after))
+	return e.WithHint("Try again at %s, or choose another model.", time.Now().Add(after).Format("15:04 MST on 2 January"))
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

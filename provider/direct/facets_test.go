@@ -25,6 +25,7 @@ import (
 func TestCompaction(t *testing.T) {
 	each(t, func(t *testing.T, p Protocol) {
 		r, srv := scripted(t, p, model.Step{
+			Match:  &model.Match{Call: model.CallCompaction},
 			Blocks: []model.Block{thinking("hmm"), text("They want a blue door.")},
 			Usage:  &model.Usage{Input: 900, CacheRead: 100, Output: 20, Reasoning: 5},
 		})
@@ -79,6 +80,7 @@ func TestCompactionFailures(t *testing.T) {
 		{"refused", reply(400, obj{"error": obj{"code": "context_length_exceeded", "message": "too long"}}), exec.CodeContextOverflow},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.step.Match = &model.Match{Call: model.CallCompaction}
 			r, _ := scripted(t, OpenAIChat, tt.step)
 			rec := newRecorder()
 			if _, err := r.chat.Compact(t.Context(), l(r), rec); err != nil {
@@ -96,13 +98,15 @@ func TestCompactionFailures(t *testing.T) {
 		}
 	})
 	t.Run("stopped", func(t *testing.T) {
-		r, srv := scripted(t, OpenAIChat, model.Step{Blocks: []model.Block{text("half")}, End: model.EndStall})
+		r, srv := scripted(t, OpenAIChat, model.Step{
+			Match: &model.Match{Call: model.CallCompaction}, Blocks: []model.Block{text("half")}, End: model.EndStall,
+		})
 		rec := newRecorder()
 		active, err := r.chat.Compact(t.Context(), l(r), rec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := srv.WaitRequest(t.Context(), 1)
+		req, err := srv.WaitCall(t.Context(), model.CallCompaction, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +140,9 @@ func TestCompactionFailures(t *testing.T) {
 
 func TestQuery(t *testing.T) {
 	each(t, func(t *testing.T, p Protocol) {
-		r, srv := scripted(t, p, model.Step{Blocks: []model.Block{thinking("hmm"), text(" A title\n")}})
+		r, srv := scripted(t, p, model.Step{
+			Match: &model.Match{Call: model.CallQuery}, Blocks: []model.Block{thinking("hmm"), text(" A title\n")},
+		})
 		got, err := r.adapter.Query(t.Context(), exec.Query{Prompt: "name it", System: "You name things.", Model: "m1", Endpoint: &r.endpoint})
 		if err != nil || got != "A title" {
 			t.Errorf("got %q, %v", got, err)
@@ -165,6 +171,7 @@ func TestQueryFailures(t *testing.T) {
 		{"no prompt", model.Step{}, exec.Query{Model: "m"}, exec.CodeInvalid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.step.Match = &model.Match{Call: model.CallQuery}
 			r, _ := scripted(t, OpenAIChat, tt.step)
 			tt.q.Endpoint = &r.endpoint
 			if _, err := r.adapter.Query(t.Context(), tt.q); exec.CodeOf(err) != tt.code {
@@ -193,7 +200,7 @@ func TestQueryFailures(t *testing.T) {
 		})
 	})
 	t.Run("given up", func(t *testing.T) {
-		r, _ := scripted(t, OpenAIChat, model.Step{Wait: "never"})
+		r, _ := scripted(t, OpenAIChat, model.Step{Match: &model.Match{Call: model.CallQuery}, Wait: "never"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		cancel()
 		if _, err := r.adapter.Query(ctx, exec.Query{Prompt: "x", Model: "m", Endpoint: &r.endpoint}); exec.CodeOf(err) != exec.CodeCancelled {

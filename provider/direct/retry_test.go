@@ -181,7 +181,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			handler, asked := failFirst(1000, status(429, slowDown, "Retry-After", "3600"))
 			began := time.Now()
 			rec := inMemory(t, OpenAIChat, handler).ask("hi")
-			err := rec.failed(t, exec.CodeRateLimited, "1h0m0s")
+			err := rec.failed(t, exec.CodeRateLimited, "asks to wait 1 h.", "Try again at ")
 			rec.expectRows(t)
 			if err.RetryAfterMs != 3600_000 || asked.Load() != 1 || time.Since(began) > time.Second {
 				t.Errorf("retry after %d ms, asked %d times, in %v", err.RetryAfterMs, asked.Load(), time.Since(began))
@@ -257,6 +257,22 @@ func TestRetryInWords(t *testing.T) {
 			t.Errorf("it waited %v", d)
 		}
 	})
+}
+
+func TestWaitText(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		600 * time.Millisecond:             "0.6 s",
+		45*time.Second + 400e6:             "45 s",
+		119 * time.Second:                  "119 s",
+		12 * time.Minute:                   "12 min",
+		59*time.Minute + 40*time.Second:    "1 h",
+		65 * time.Minute:                   "1 h 5 min",
+		25*time.Hour + 10*time.Millisecond: "25 h",
+	} {
+		if got := waitText(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
 }
 
 func TestBackoffHasJitter(t *testing.T) {
