@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +31,8 @@ import (
 //	capture NAME REGEXP        sets a variable to what REGEXP's group matches in
 //	                           the last standard output
 //	json PATH [VALUE]          the last standard output is one JSON document whose
-//	                           member at PATH is there, and is VALUE
+//	                           member at PATH is there, and is VALUE; a path is
+//	                           like chats.0.title, and chats.len is a length
 //	no-json PATH               the member is not there
 //	until REGEXP ARG...        runs garcon until its standard output matches
 //	begin NAME ARG...          runs garcon in the background
@@ -193,11 +195,11 @@ func lookup(ts *testscript.TestScript, path string) (any, bool) {
 			}
 			value = member
 		case []any:
-			n, err := strconv.Atoi(name)
-			if name == "#" {
+			if name == "len" {
 				value = json.Number(strconv.Itoa(len(v)))
 				continue
 			}
+			n, err := strconv.Atoi(name)
 			if err != nil || n >= len(v) {
 				return nil, false
 			}
@@ -304,9 +306,18 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s did not end\n%s\n%s", args[0], b.stdout, b.stderr)
 	}
 	publish(ts, args[0], b)
-	if code := strconv.Itoa(b.cmd.ProcessState.ExitCode()); code != args[1] {
+	if code := strconv.Itoa(shellCode(b.cmd.ProcessState)); code != args[1] {
 		ts.Fatalf("%s ended with %s, want %s\n%s\n%s", args[0], code, args[1], b.stdout, b.stderr)
 	}
+}
+
+// shellCode returns the exit code as a shell says it. An interrupt may arrive
+// before the program has begun to listen for it.
+func shellCode(s *os.ProcessState) int {
+	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return s.ExitCode()
 }
 
 func makeFile(ts *testscript.TestScript, neg bool, args []string) {

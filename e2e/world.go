@@ -142,13 +142,20 @@ func (w *World) Must(args ...string) string {
 
 // Run runs garcon. It may be called from any goroutine. A command that does not
 // end in time is killed and an error.
-func (w *World) Run(c Command) (Result, error) {
+func (w *World) Run(c Command) (Result, error) { return w.run(w.binary, c) }
+
+// RunShell runs a line with sh.
+func (w *World) RunShell(line string) (Result, error) {
+	return w.run("/bin/sh", Command{Args: []string{"-c", line}})
+}
+
+func (w *World) run(program string, c Command) (Result, error) {
 	if c.Timeout == 0 {
 		c.Timeout = commandTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.binary, c.Args...)
+	cmd := exec.CommandContext(ctx, program, c.Args...)
 	cmd.Env = w.env
 	cmd.Dir = c.Dir
 	if cmd.Dir == "" {

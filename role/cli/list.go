@@ -20,7 +20,7 @@ type chatsList struct {
 
 // Help implements kong's interface.
 func (*chatsList) Help() string {
-	return `Piped, each line is: id, state, agent, title, project, last activity, tags.
+	return `Piped, each line is: id, state, agent, title, project, last activity, tags, marks.
 
 Examples:
 
@@ -54,12 +54,12 @@ func (c *chatsList) Run(ctx context.Context, i *Invocation) error {
 		return i.document(list)
 	}
 	t := table{
-		head: []string{"ID", "STATE", "AGENT", "TITLE", "PROJECT", "ACTIVITY", "TAGS"}, flex: 3,
+		head: []string{"ID", "STATE", "AGENT", "TITLE", "PROJECT", "ACTIVITY", "TAGS", "MARKS"}, flex: 3,
 		empty: "There are no chats. Start one: " + i.command("chats", "start") + " MESSAGE",
 	}
 	for _, chat := range list.Chats {
 		t.rows = append(t.rows, []string{
-			chat.ID, stateText(chat), chat.Agent, chat.Title, i.path(chat.ProjectPath), i.when(chat.LastActivity), strings.Join(chat.Tags, ","),
+			chat.ID, stateText(chat), chat.Agent, chat.Title, i.path(chat.ProjectPath), i.when(chat.LastActivity), strings.Join(chat.Tags, ","), marks(chat),
 		})
 	}
 	return i.table(t)
@@ -83,6 +83,12 @@ func stateText(c api.Chat) string {
 		}
 		words = append(words, queued)
 	}
+	return strings.Join(words, ", ")
+}
+
+// marks says how the user has marked a chat.
+func marks(c api.Chat) string {
+	var words []string
 	if c.Pinned {
 		words = append(words, "pinned")
 	}
@@ -92,7 +98,7 @@ func stateText(c api.Chat) string {
 	if c.Unread {
 		words = append(words, "unread")
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, ",")
 }
 
 // path shortens a path under the home directory for people.

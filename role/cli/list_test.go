@@ -28,7 +28,7 @@ func TestListPiped(t *testing.T) {
 		t.Fatalf("%q", got.stdout)
 	}
 	cells := strings.Split(lines[0], "\t")
-	want := []string{"1767225600000000", "waiting for you, 2 queued (paused), pinned", "claude", `Fix \x1b]0;x\x07 the test`, "/home/u/src", cells[5], "a,b"}
+	want := []string{"1767225600000000", "waiting for you, 2 queued (paused)", "claude", `Fix \x1b]0;x\x07 the test`, "/home/u/src", cells[5], "a,b", "pinned"}
 	if strings.Join(cells, "|") != strings.Join(want, "|") {
 		t.Errorf("%q, want %q", cells, want)
 	}

@@ -182,8 +182,11 @@ func mediaTypeOf(f *os.File) (string, error) {
 	if !strings.HasPrefix(sniffed, "text/plain") && sniffed != "application/octet-stream" {
 		return sniffed, nil
 	}
+	found := sniffed
 	if byName := mime.TypeByExtension(filepath.Ext(f.Name())); byName != "" {
-		return byName, nil
+		found = byName
 	}
-	return sniffed, nil
+	// Agents say what they take without parameters such as a charset.
+	bare, _, err := mime.ParseMediaType(found)
+	return bare, err
 }

@@ -52,6 +52,7 @@ func (c *chatsRead) Run(ctx context.Context, i *Invocation) error {
 		return err
 	}
 	if i.json {
+		page.Rows = slices.DeleteFunc(page.Rows, func(raw json.RawMessage) bool { return kindOf(raw) == row.KindSession })
 		return i.document(readDocument{page})
 	}
 	show := renderer{full: c.Full, reasoning: c.Reasoning}
@@ -123,12 +124,21 @@ func (c *chatsRead) pages(ctx context.Context, i *Invocation) (api.Page, error) 
 func messages(rows []json.RawMessage) int {
 	n := 0
 	for _, raw := range rows {
-		var head struct{ Kind row.Kind }
-		if err := json.Unmarshal(raw, &head); err == nil && slices.Contains([]row.Kind{row.KindUser, row.KindAssistant}, head.Kind) {
+		if k := kindOf(raw); k == row.KindUser || k == row.KindAssistant {
 			n++
 		}
 	}
 	return n
+}
+
+// kindOf returns the kind of an encoded row. Session rows are for support and
+// never shown, not even to programs.
+func kindOf(raw json.RawMessage) row.Kind {
+	var head struct{ Kind row.Kind }
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return ""
+	}
+	return head.Kind
 }
 
 func firstOrdinal(p api.Page) int64 {

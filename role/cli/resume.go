@@ -152,14 +152,17 @@ func (i *Invocation) busy(err error, chat string, policy api.BusyPolicy) error {
 	if policy == api.BusyReject {
 		hint = "Add --queue to send it afterwards, --steer to send it into the turn, or wait: " + i.command("chats", "wait", chat)
 	}
-	return unavailable(err.Error(), hint, err)
+	return &Failure{Exit: ExitUnavailable, Code: api.CodeChatBusy, Message: err.Error(), Hint: hint, cause: err}
 }
 
 // Run sends the message into the turn that is going.
 func (c *chatsSteer) Run(ctx context.Context, i *Invocation) error {
 	accepted, err := i.message(ctx, message{c.Chat, c.RequestID, &c.Prompt, &c.Attach, false}, api.SubmitRequest{Busy: api.BusySteer})
 	if hasCode(err, api.CodeChatIdle) {
-		return unavailable(err.Error(), "Send it as a new turn: "+i.command("chats", "resume", c.Chat)+" MESSAGE", err)
+		return &Failure{
+			Exit: ExitUnavailable, Code: api.CodeChatIdle, Message: err.Error(), cause: err,
+			Hint: "Send it as a new turn: " + i.command("chats", "resume", c.Chat) + " MESSAGE",
+		}
 	}
 	if err != nil {
 		return err

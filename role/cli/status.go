@@ -62,6 +62,7 @@ func (i *Invocation) printStatus(doc statusDocument) error {
 	field("provider", chat.ProviderID)
 	field("executor", chat.ExecutorID)
 	field("project", chat.ProjectPath)
+	field("marks", marks(chat))
 	field("tags", strings.Join(chat.Tags, ", "))
 	field("parent", chat.ParentID)
 	field("last activity", i.when(chat.LastActivity))

@@ -184,6 +184,9 @@ func (w *watcher) deleted() error {
 func (w *watcher) rows(rows []json.RawMessage) error {
 	for _, raw := range rows {
 		if w.json {
+			if kindOf(raw) == row.KindSession {
+				continue
+			}
 			if err := w.line(watchEvent{Type: "row", Row: raw}); err != nil {
 				return err
 			}
