@@ -2,6 +2,7 @@ package direct
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -160,11 +161,7 @@ func (c anthropicCodec) adapt(t turn, q quirks, host string, e apiError) (lesson
 	if q.maxTokens == 0 && e.status == http.StatusBadRequest {
 		if m := tokenLimit.FindStringSubmatch(e.message); m != nil {
 			if n, err := strconv.Atoi(m[2]); err == nil && n > 0 {
-				l := lesson{model: true, max: n}
-				if t.maxTokens > n {
-					l.note = "The limit for answers was lowered to " + m[2] + " tokens, the most the model allows."
-				}
-				return l, true
+				return lesson{model: true, max: n}, true
 			}
 		}
 	}
@@ -180,7 +177,17 @@ func (c anthropicCodec) adapt(t turn, q quirks, host string, e apiError) (lesson
 		return lesson{model: true, refused: fieldAdaptive},
 			refused(fieldAdaptive, fieldThinking, "thinking.type", "output_config", "effort")
 	}
-	return lesson{model: true, refused: fieldThinking, note: noteEffort}, refused(fieldThinking, "budget_tokens")
+	return lesson{model: true, refused: fieldThinking}, refused(fieldThinking, "budget_tokens")
+}
+
+func (anthropicCodec) omits(t turn, q quirks, _ string) (notes []string) {
+	if t.effort != "" && q.has(fieldThinking) {
+		notes = append(notes, noteEffort)
+	}
+	if q.maxTokens > 0 && t.maxTokens > q.maxTokens {
+		notes = append(notes, fmt.Sprintf("The limit for answers was lowered to %d tokens, the most the model allows.", q.maxTokens))
+	}
+	return notes
 }
 
 // anthropicEvent holds what is used of all kinds of events.

@@ -136,16 +136,22 @@ func (chatCodec) adapt(t turn, q quirks, host string, e apiError) (lesson, bool)
 		return lesson{refused: fieldStreamOptions}, true
 	}
 	if t.effort != "" && !q.has(fieldEffort) && e.refusesField(fieldEffort) {
-		return lesson{model: true, refused: fieldEffort, note: noteEffort}, true
+		return lesson{model: true, refused: fieldEffort}, true
 	}
 	if f := chatLimitField(t, q, host); f != "" && e.refusesField(f) {
-		l := lesson{model: true, refused: f}
-		if chatLimitField(t, q.learn(l), host) == "" {
-			l.note = noteLimit
-		}
-		return l, true
+		return lesson{model: true, refused: f}, true
 	}
 	return lesson{}, false
+}
+
+func (chatCodec) omits(t turn, q quirks, host string) (notes []string) {
+	if t.effort != "" && q.has(fieldEffort) {
+		notes = append(notes, noteEffort)
+	}
+	if t.maxTokens > 0 && chatLimitField(t, q, host) == "" {
+		notes = append(notes, noteLimit)
+	}
+	return notes
 }
 
 // chatChunk is a chunk of a stream, or the whole answer. Members whose type

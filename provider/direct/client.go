@@ -82,6 +82,9 @@ type call struct {
 	sink       sink
 	// notice tells the user what happens meanwhile.
 	notice func(row.Notice)
+	// omitted tells the user what is not as asked. It may be told the same more
+	// than once; nil tells nobody.
+	omitted func(notes []string)
 }
 
 // do asks until there is an answer or a reason to stop. Attempts after the
@@ -96,6 +99,9 @@ func (c *client) do(ctx context.Context, k call) (finish, *exec.Error) {
 	q := c.memory.get(k.endpoint, k.turn.model)
 	adapted := 0
 	for try := 1; ; {
+		if notes := c.codec.omits(k.turn, q, address.Host); len(notes) > 0 && k.omitted != nil {
+			k.omitted(notes)
+		}
 		out, f := c.attempt(ctx, k, address, q)
 		if f == nil {
 			return out, nil
@@ -109,9 +115,6 @@ func (c *client) do(ctx context.Context, k call) (finish, *exec.Error) {
 				adapted++
 				c.memory.learn(k.endpoint, k.turn.model, l)
 				q = q.learn(l)
-				if l.note != "" {
-					k.notice(row.Notice{Code: "adapted", Title: "Not as asked", Text: l.note})
-				}
 				continue
 			}
 		}

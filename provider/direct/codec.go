@@ -21,6 +21,8 @@ type codec interface {
 	// adapt says what to leave out or change after the server has refused a
 	// request that was made under q. ok is false when nothing would help.
 	adapt(t turn, q quirks, host string, e apiError) (l lesson, ok bool)
+	// omits says, for people, what of the turn is not as asked because of q.
+	omits(t turn, q quirks, host string) []string
 	// stream returns a decoder for one streamed answer.
 	stream(s sink) decoder
 	// whole decodes an answer that came as one JSON object.

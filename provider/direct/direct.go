@@ -132,7 +132,7 @@ func (a *adapter) Close(context.Context) error {
 // Open implements [provider.Execution].
 func (a *adapter) Open(provider.Binding) (provider.Conversation, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	return &chat{adapter: a, ctx: ctx, cancel: cancel}, nil
+	return &chat{adapter: a, ctx: ctx, cancel: cancel, told: map[string]bool{}}, nil
 }
 
 // credential asks the controller for the key of an endpoint.

@@ -336,11 +336,22 @@ func TestFieldsThatServersRefuse(t *testing.T) {
 			if n := len(srv.Requests()); n != tt.asked+1 {
 				t.Errorf("asked %d times for the second turn", n-tt.asked)
 			}
+			// Another chat is told once, too.
+			other, err := r.adapter.Open(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec = newRecorder()
+			if _, err := other.Launch(t.Context(), l, rec); err != nil {
+				t.Fatal(err)
+			}
+			rec.wait(t)
+			rec.expect(t, append(rows, "assistant(ok) final")...)
 			// Another server at the same endpoint is another matter.
 			r.endpoint.BaseURL += "/"
 			r.run(l)
-			if n := len(srv.Requests()); n != 2*tt.asked+1 {
-				t.Errorf("asked %d times for the third turn", n-tt.asked-1)
+			if n := len(srv.Requests()); n != 2*tt.asked+2 {
+				t.Errorf("asked %d times for the last turn", n-tt.asked-2)
 			}
 		})
 	}

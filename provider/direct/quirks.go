@@ -28,8 +28,6 @@ type lesson struct {
 	refused string
 	max     int
 	bearer  bool
-	// note tells the user what will not be as asked; it may be empty.
-	note string
 }
 
 func (q quirks) learn(l lesson) quirks {

@@ -99,16 +99,26 @@ func (responsesCodec) adapt(t turn, q quirks, _ string, e apiError) (lesson, boo
 			return lesson{model: true, refused: fieldSummary}, true
 		}
 		if e.refusesField(fieldReasoning) {
-			return lesson{model: true, refused: fieldReasoning, note: noteEffort}, true
+			return lesson{model: true, refused: fieldReasoning}, true
 		}
 	}
 	if !q.has(fieldStore) && e.refusesField(fieldStore) {
 		return lesson{refused: fieldStore}, true
 	}
 	if t.maxTokens > 0 && !q.has(fieldMaxOutput) && e.refusesField(fieldMaxOutput) {
-		return lesson{model: true, refused: fieldMaxOutput, note: noteLimit}, true
+		return lesson{model: true, refused: fieldMaxOutput}, true
 	}
 	return lesson{}, false
+}
+
+func (responsesCodec) omits(t turn, q quirks, _ string) (notes []string) {
+	if t.effort != "" && q.has(fieldReasoning) {
+		notes = append(notes, noteEffort)
+	}
+	if t.maxTokens > 0 && q.has(fieldMaxOutput) {
+		notes = append(notes, noteLimit)
+	}
+	return notes
 }
 
 // responsesEvent holds what is used of all kinds of events.

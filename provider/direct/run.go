@@ -27,6 +27,10 @@ type chat struct {
 	mu     sync.Mutex
 	busy   bool
 	closed bool
+
+	// told holds what the user was told of in this chat, so that every turn
+	// does not repeat it. Only the goroutine of the run uses it.
+	told map[string]bool
 }
 
 // Causes of a run that ends early.
@@ -127,6 +131,14 @@ func (c *chat) answer(ctx context.Context, k call, omitted int, run provider.Run
 	out := &output{run: run}
 	k.sink = out
 	k.notice = func(n row.Notice) { run.Rows(row.Row{Body: &n}) }
+	k.omitted = func(notes []string) {
+		for _, note := range notes {
+			if !c.told[note] {
+				c.told[note] = true
+				k.notice(row.Notice{Code: "adapted", Title: "Not as asked", Text: note})
+			}
+		}
+	}
 	if omitted > 0 {
 		k.notice(row.Notice{
 			Code: "attachments-left-out", Title: "Attachments left out",
