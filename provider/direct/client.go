@@ -60,12 +60,18 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newTransport(dial dialer) *http.Transport {
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
+		dial = (&net.Dialer{}).DialContext
 	}
 	return &http.Transport{
 		// It never names a proxy for localhost and loopback addresses.
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dial,
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			// The time is shared by the addresses of a name; the dialer gives
+			// each its part.
+			ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+			defer cancel()
+			return dial(ctx, network, address)
+		},
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout},
 		TLSHandshakeTimeout:    connectTimeout,

@@ -359,3 +359,20 @@ func TestServersThatCannotBeReached(t *testing.T) {
 		})
 	}
 }
+
+func TestConnectingTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		r := newRig(t, OpenAIChat, memoryBase, func(ctx context.Context, _, _ string) (net.Conn, error) {
+			tries++
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Err: ctx.Err()}
+		})
+		began := time.Now()
+		r.ask("hi").failed(t, exec.CodeUnreachable, "cannot be reached at 127.0.0.1:1")
+		// Three times ten seconds, and the waits between.
+		if d := time.Since(began); tries != 3 || d < 30*time.Second || d > 33*time.Second {
+			t.Errorf("%d tries in %v", tries, d)
+		}
+	})
+}
