@@ -1,5 +1,7 @@
 package row
 
+import "slices"
+
 // Permission asks the user whether the agent may use a tool.
 type Permission struct {
 	// Occurrence is unique within the chat.
@@ -164,10 +166,17 @@ func (q *QuestionResolved) clean(budget int) {
 	c.text(&q.Occurrence)
 	c.text(&q.By)
 	c.text(&q.Message)
+	if q.Answers == nil {
+		return
+	}
+	// The agent that was given the answers may be reading the same map.
+	answers := make(map[string][]string, len(q.Answers))
 	for id, labels := range q.Answers {
+		labels = slices.Clone(labels)
 		for i := range labels {
 			c.text(&labels[i])
 		}
-		q.Answers[id] = labels
+		answers[id] = labels
 	}
+	q.Answers = answers
 }
