@@ -12,13 +12,18 @@ import (
 	"garcon/proto/api"
 )
 
-// mountSmall puts the world's root on a file system of its own of 8 MiB.
-func (w *World) mountSmall() {
+// mountSmall puts the world's workspaces on a file system of their own of 8 MiB
+// and returns its directory. What agents keep is elsewhere: it is the
+// transcript that is to run out of space.
+func (w *World) mountSmall() string {
 	w.t.Helper()
-	if err := os.Mkdir(w.Root, 0o700); err != nil {
-		w.t.Fatal(err)
+	dir := filepath.Join(w.Root, "workspaces")
+	for _, d := range []string{w.Root, dir} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			w.t.Fatal(err)
+		}
 	}
-	err := syscall.Mount("tmpfs", w.Root, "tmpfs", 0, "size=8m,mode=0700")
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=0700")
 	if errors.Is(err, syscall.EPERM) {
 		// The store's own tests fail writes by injection everywhere.
 		w.t.Skip("mounting a small file system needs root and is not allowed here")
@@ -31,20 +36,21 @@ func (w *World) mountSmall() {
 			r.Kill()
 		}
 		w.WaitNothingLeft()
-		if err := syscall.Unmount(w.Root, syscall.MNT_DETACH); err != nil {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			w.t.Error(err)
 		}
 	})
+	return dir
 }
 
-// fill writes a file that leaves about free bytes.
-func (w *World) fill(free int64) (empty func()) {
+// fill writes a file into dir that leaves about free bytes on its disk.
+func (w *World) fill(dir string, free int64) (empty func()) {
 	w.t.Helper()
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(w.Root, &fs); err != nil {
+	if err := syscall.Statfs(dir, &fs); err != nil {
 		w.t.Fatal(err)
 	}
-	name := filepath.Join(w.Root, "filler")
+	name := filepath.Join(dir, "filler")
 	size := int64(fs.Bavail)*fs.Bsize - free
 	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
 		w.t.Fatal(err)
@@ -61,13 +67,13 @@ func (w *World) fill(free int64) (empty func()) {
 // restart.
 func TestDiskFullDuringATurn(t *testing.T) {
 	w := New(t)
-	w.mountSmall()
+	disk := w.mountSmall()
 	c := w.Controller()
 	var first struct{ ChatID string }
 	if err := json.Unmarshal([]byte(w.Must("chats", "start", "--agent", "demo", "--json", "say before")), &first); err != nil {
 		t.Fatal(err)
 	}
-	empty := w.fill(256 << 10)
+	empty := w.fill(disk, 256<<10)
 	r := w.Garcon("chats", "resume", "--json", first.ChatID, "burst 200000")
 	var doc struct{ Receipt api.Receipt }
 	if err := json.Unmarshal([]byte(r.Stdout), &doc); err != nil {
@@ -79,7 +85,7 @@ func TestDiskFullDuringATurn(t *testing.T) {
 	if !strings.Contains(r.Stderr, "disk is full") {
 		t.Errorf("standard error does not say why: %s", r.Stderr)
 	}
-	if read := w.Must("chats", "read", first.ChatID); !strings.Contains(read, "burst 200000") {
+	if read := w.Must("chats", "read", "--all", first.ChatID); !strings.Contains(read, "burst 200000") {
 		t.Errorf("the transcript lacks the message:\n%s", read)
 	}
 	if list := w.Must("chats", "list"); !strings.Contains(list, first.ChatID+"\tidle") {

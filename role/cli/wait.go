@@ -55,7 +55,7 @@ func (c *chatsWait) Run(ctx context.Context, i *Invocation) error {
 			return err
 		}
 	}
-	w := newTurnWaiter(i, c.Chat, turn)
+	w := newTurnWaiter(i, c.Chat, turn, c.Turn == "")
 	return w.finish(ctx, submitted{ChatID: c.Chat, TurnID: turn}, c.waitFlags)
 }
 
@@ -92,7 +92,7 @@ func (i *Invocation) waitAccepted(ctx context.Context, a api.Accepted, flags wai
 	} else if err := i.printf("%s", text); err != nil {
 		return err
 	}
-	w := newTurnWaiter(i, a.ChatID, a.TurnID)
+	w := newTurnWaiter(i, a.ChatID, a.TurnID, true)
 	return w.finish(ctx, submitted{ChatID: a.ChatID, TurnID: a.TurnID, Disposition: a.Disposition, Replayed: a.Replayed}, flags)
 }
 
@@ -107,10 +107,12 @@ type turnWaiter struct {
 	asked map[string]bool
 	show  renderer
 	phase api.Phase
+	// known says that the chat was there: if it is not, it has been deleted.
+	known bool
 }
 
-func newTurnWaiter(i *Invocation, chat, turn string) *turnWaiter {
-	return &turnWaiter{Invocation: i, chat: chat, turn: turn, after: noRow, asked: map[string]bool{}}
+func newTurnWaiter(i *Invocation, chat, turn string, known bool) *turnWaiter {
+	return &turnWaiter{Invocation: i, chat: chat, turn: turn, known: known, after: noRow, asked: map[string]bool{}}
 }
 
 // noRow is the ordinal before the first.
@@ -193,36 +195,30 @@ func because(e *api.Error) string {
 // wait returns the receipt of the turn once it has ended. A chat that is
 // deleted meanwhile counts as a removed turn.
 func (w *turnWaiter) wait(ctx context.Context) (api.Receipt, error) {
-	seen := false
-	for {
+	receipt, err := w.follow(ctx)
+	if w.known && hasCode(err, api.CodeChatNotFound) {
+		return api.Receipt{ChatID: w.chat, TurnID: w.turn, State: api.TurnEnded, Outcome: api.TurnRemoved}, nil
+	}
+	return receipt, err
+}
+
+func (w *turnWaiter) follow(ctx context.Context) (api.Receipt, error) {
+	for first := true; ; first = false {
 		receipt, err := w.receipt(ctx)
-		if err != nil {
-			if seen && (hasCode(err, api.CodeChatNotFound) || hasCode(err, api.CodeTurnNotFound)) {
-				return w.removed(), nil
-			}
-			return api.Receipt{}, err
+		if err != nil || receipt.State == api.TurnEnded {
+			return receipt, err
 		}
-		if receipt.State == api.TurnEnded {
-			return receipt, nil
-		}
-		if !seen {
+		w.known = true
+		if first {
 			// Rows that were there before are of no interest.
-			seen = true
 			if err := w.skip(ctx); err != nil {
 				return api.Receipt{}, err
 			}
 		}
 		if err := w.changes(ctx, receipt.State); err != nil {
-			if hasCode(err, api.CodeChatNotFound) {
-				return w.removed(), nil
-			}
 			return api.Receipt{}, err
 		}
 	}
-}
-
-func (w *turnWaiter) removed() api.Receipt {
-	return api.Receipt{ChatID: w.chat, TurnID: w.turn, State: api.TurnEnded, Outcome: api.TurnRemoved}
 }
 
 func (w *turnWaiter) receipt(ctx context.Context) (api.Receipt, error) {
