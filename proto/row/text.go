@@ -58,8 +58,9 @@ func (c *cleaner) text(s *string) {
 	size := encodedSize(*s)
 	if size > c.left {
 		// Cutting by raw bytes at the worst factor is always enough, and the
-		// loop keeps ordinary text from losing five sixths of its room.
-		limit := c.left
+		// loop keeps ordinary text from losing five sixths of its room. The
+		// marker's own escapes must not cost a round.
+		limit := c.left - markerEscapes
 		for {
 			cut := Cut(*s, limit)
 			if n := encodedSize(cut); n <= c.left || limit <= c.left/escapeFactor {
@@ -71,6 +72,9 @@ func (c *cleaner) text(s *string) {
 	}
 	c.left = max(c.left-size, minText)
 }
+
+// markerEscapes is what the marker of [Cut] grows by when encoded.
+const markerEscapes = 16
 
 // minText is what a text may take when the budget is spent: enough for the
 // marker that says so.
