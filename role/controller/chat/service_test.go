@@ -71,6 +71,32 @@ func TestRefusedLaunchFailsTheTurnOnce(t *testing.T) {
 	wantRows(t, w, a.ChatID, "user hello", "run started", "run failed "+string(exec.CodeNotSignedIn))
 }
 
+// TestALostNativeSessionIsNotTheEnd has the agent lose its session: the turn
+// that finds out fails, the next one begins a new session.
+func TestALostNativeSessionIsNotTheEnd(t *testing.T) {
+	w := newWorld(t)
+	a, r := w.mustStart(t, "first")
+	r.publish(exec.Event{Session: &exec.Session{ID: "lost"}})
+	r.end(row.RunCompleted, nil)
+	w.receipt(t, a)
+	b := w.mustSubmit(t, a.ChatID, "second", api.BusyReject)
+	r = receive(t, w.agent.launches)
+	if r.launch.NativeSession != "lost" {
+		t.Errorf("resumed %q", r.launch.NativeSession)
+	}
+	send(t, r.answer, error(exec.Errorf(exec.CodeSessionMissing, "no such session")))
+	if got := w.receipt(t, b); got.Outcome != api.TurnFailed || got.Error.Code != api.Code(exec.CodeSessionMissing) {
+		t.Errorf("receipt %+v", got)
+	}
+	w.mustSubmit(t, a.ChatID, "third", api.BusyReject)
+	if r = receive(t, w.agent.launches); r.launch.NativeSession != "" {
+		t.Errorf("the next turn resumed %q", r.launch.NativeSession)
+	}
+	r.take(t)
+	r.end(row.RunCompleted, nil)
+	w.until(t, a.ChatID, idle)
+}
+
 func TestSubmissionsAreAcceptedOnce(t *testing.T) {
 	w := newWorld(t)
 	const distinct, repeats = 5, 20

@@ -34,6 +34,9 @@ func (o *owner) finish(r *run, t exec.Terminal) bool {
 			body.Detail += "\n" + e.Detail
 		}
 	}
+	if t.Error != nil && t.Error.Code == exec.CodeSessionMissing {
+		o.forgetSession(body)
+	}
 	o.settleRequests(r)
 	o.commitTerminal(r, row.New(r.turn, r.id, body))
 
@@ -69,6 +72,14 @@ func (o *owner) finish(r *run, t exec.Terminal) bool {
 	}
 	o.drain()
 	return true
+}
+
+// forgetSession lets the next turn begin a new native session, because the
+// agent no longer has the old one. It is not done for the turn that found out:
+// what the user wrote may make no sense to an agent that remembers nothing.
+func (o *owner) forgetSession(body *row.Run) {
+	body.Hint = "Send a message to go on: the agent begins anew and does not remember what is above, so tell it what it needs."
+	o.update(func(c *registry.Chat) { c.NativeSession = "" })
 }
 
 func outcomeOf(p row.Phase) api.TurnOutcome {
