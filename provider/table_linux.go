@@ -104,10 +104,12 @@ func waitExited(pid int) {
 	}
 }
 
-// childAttr starts a child in its own group, which dies with the thread that
-// started it.
+// childAttr starts a child in its own group, which is asked to end with the
+// thread that started it. It is not killed at once: an agent that is asked
+// writes down its session first, and can be resumed. The guard kills what does
+// not end.
 func childAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
 // selfPath is the running executable even after it was replaced on disk.
