@@ -222,6 +222,11 @@ func (l *Ledger) kill(err error) {
 func (l *Ledger) close() error {
 	l.queue.close(ErrClosed)
 	<-l.written
+	// A failed commit that took must not turn up at the next opening. When the
+	// disk refuses this too it does, as after a crash.
+	if err := l.recover(); err != nil {
+		l.set.log.Warn("undo a failed commit", "chat", l.id, "err", l.fail(err))
+	}
 	l.kill(ErrClosed)
 	if l.file == nil {
 		return nil
