@@ -36,10 +36,12 @@ type conversation struct {
 	proc      *process
 	run       *run
 	idle      *time.Timer
+	// born are the sessions that this conversation had made, by id.
+	born map[string]spec
 }
 
 func newConversation(a *adapter, b provider.Binding) *conversation {
-	c := &conversation{adapter: a, binding: b, log: a.host.Log.With("chat", b.Spec().ChatID)}
+	c := &conversation{adapter: a, binding: b, log: a.host.Log.With("chat", b.Spec().ChatID), born: map[string]spec{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -91,19 +93,47 @@ func (c *conversation) begin(ctx context.Context, l exec.Launch, out provider.Ru
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
 
-	r, err := c.ready(ctx, sp, out)
+	r, reused, err := c.ready(ctx, sp, out)
 	if err != nil {
 		return nil, err
 	}
 	sub, err := r.submitFirst(ctx, line)
-	if err != nil && r.abandon(sub) {
-		// Nobody knows what state the process is in, and whoever gave up must
-		// not have to wait until that is known.
+	if err == nil || !r.abandon(sub) {
+		return r, nil
+	}
+	// Nobody knows what state the process is in, and whoever gave up must not
+	// have to wait until that is known.
+	c.release(r)
+	c.discard(r.proc)
+	if !reused || exec.AsError(err).Dispatched != exec.NotDispatched || ctx.Err() != nil {
+		return nil, err
+	}
+	// It had died since the run before. The message did not reach it.
+	c.log.Info("claude had ended; starting it again", "err", err)
+	r.proc.shutdown(ctx)
+	if r, err = c.fresh(ctx, sp, out); err != nil {
+		return nil, err
+	}
+	if sub, err = r.submitFirst(ctx, line); err != nil && r.abandon(sub) {
 		c.release(r)
 		c.discard(r.proc)
 		return nil, err
 	}
 	return r, nil
+}
+
+// reborn makes a session again that this conversation has made and that never
+// came to be on disk, because its process was killed first. It is for when that
+// process is gone. Any other session that is missing is an error: it is not the
+// same as an empty one.
+func (c *conversation) reborn(sp *spec) {
+	id := sp.native.session
+	c.mu.Lock()
+	made, ok := c.born[id]
+	c.mu.Unlock()
+	if ok && !c.adapter.transcripts().has(id) {
+		sp.native, sp.session = made.native, id
+	}
 }
 
 // reserve keeps others from beginning a run. Without an error, unreserve has to
@@ -146,7 +176,7 @@ func (c *conversation) place(p *process, out provider.Run) *run {
 
 // ready places a run in a process that is set as sp wants: the one that runs,
 // or a new one when it does not fit.
-func (c *conversation) ready(ctx context.Context, sp spec, out provider.Run) (*run, error) {
+func (c *conversation) ready(ctx context.Context, sp spec, out provider.Run) (r *run, reused bool, err error) {
 	c.mu.Lock()
 	p := c.proc
 	c.mu.Unlock()
@@ -154,19 +184,25 @@ func (c *conversation) ready(ctx context.Context, sp spec, out provider.Run) (*r
 		r := c.place(p, out)
 		err := p.apply(ctx, sp)
 		if err == nil {
-			return r, nil
+			return r, true, nil
 		}
 		r.abandon(nil)
 		c.release(r)
 		if ctx.Err() != nil {
 			c.discard(p)
-			return nil, err
+			return nil, false, err
 		}
 		c.log.Warn("claude does not take its settings; starting it again", "err", err)
 	}
 	if p != nil {
 		p.shutdown(ctx)
 	}
+	r, err = c.fresh(ctx, sp, out)
+	return r, false, err
+}
+
+// fresh places a run in a new process.
+func (c *conversation) fresh(ctx context.Context, sp spec, out provider.Run) (*run, error) {
 	p, err := c.start(ctx, sp)
 	if err != nil {
 		return nil, err
@@ -197,15 +233,13 @@ func (p *process) fits(sp spec) bool {
 	case sp.mode == modeBypass && now.mode != modeBypass:
 		// Only a process that was started in that mode changes to it.
 		return false
-	case sp.effort == "" && now.effort != "":
-		// Older CLIs cannot be told to go back to their default.
-		return false
 	}
 	return true
 }
 
 // start starts a process and waits until it answers.
 func (c *conversation) start(ctx context.Context, sp spec) (*process, error) {
+	c.reborn(&sp)
 	release, err := c.adapter.startSlot(ctx)
 	if err != nil {
 		return nil, err
@@ -218,6 +252,9 @@ func (c *conversation) start(ctx context.Context, sp spec) (*process, error) {
 	p := newProcess(c, proc, sp)
 	c.mu.Lock()
 	c.proc = p
+	if id := sp.made(); id != "" {
+		c.born[id] = sp
+	}
 	c.mu.Unlock()
 	// The launch that starts it holds the conversation open.
 	c.wg.Go(p.read)

@@ -77,6 +77,9 @@ func (p *process) message(e envelope) {
 	}
 	if r := p.current; r != nil && startsTurn(e) {
 		r.turnBegan()
+		if e.Type != "stream_event" {
+			p.tellSession(e.SessionID, false)
+		}
 	}
 	p.scribe.line(e)
 }
@@ -108,7 +111,6 @@ func (p *process) beginOwn() {
 	r.out = p.conv.binding.Begin(reason, r)
 	p.current = r
 	p.scribe.begin(r.out)
-	p.tellSession("")
 }
 
 func (p *process) systemChanged(e envelope) {
@@ -153,9 +155,7 @@ func (p *process) replayed(e envelope) {
 	if decode(e.data, &l) != nil || !l.IsReplay {
 		return
 	}
-	if p.current.consumed(e.UUID) {
-		p.tellSession(e.SessionID)
-	}
+	p.current.consumed(e.UUID)
 }
 
 func (p *process) turnEnded(e envelope) {
@@ -163,24 +163,24 @@ func (p *process) turnEnded(e envelope) {
 		p.scribe.skipTurn(e)
 		return
 	}
-	p.tellSession(e.SessionID)
+	p.tellSession(e.SessionID, true)
 	r, failure := p.scribe.endTurn(e)
 	p.current.turnEnded(&r, failure)
 }
 
-// tellSession publishes the id of the session once the CLI has begun to keep
-// it: before that, there is nothing to resume.
-func (p *process) tellSession(id string) {
-	if id == "" {
+// tellSession publishes the id of the session once the CLI keeps it: before
+// that there is nothing to resume. It is kept at the latest at the end of a turn.
+func (p *process) tellSession(id string, turnEnded bool) {
+	p.mu.Lock()
+	news := id != "" && p.session != id
+	p.mu.Unlock()
+	if !news || !turnEnded && !p.conv.adapter.transcripts().hasIn(p.scribe.dir, id) {
 		return
 	}
 	p.mu.Lock()
-	news := p.session != id
 	p.session = id
 	p.mu.Unlock()
-	if news {
-		p.conv.publishSession(p.current, exec.Session{ID: id})
-	}
+	p.conv.publishSession(p.current, exec.Session{ID: id})
 }
 
 // tell publishes what is new of s.
@@ -344,24 +344,32 @@ type setting struct {
 	Subtype  string            `json:"subtype"`
 	Model    string            `json:"model,omitempty"`
 	Mode     string            `json:"mode,omitempty"`
-	Settings map[string]string `json:"settings,omitempty"`
+	Settings map[string]*string `json:"settings,omitempty"`
 }
 
-// apply changes model, mode and effort of an idle process to those of sp. An
-// error means that the process is not to be used any more.
+// apply changes model, mode and effort of an idle process to those of sp, after
+// making sure that it lives: what is written to one that has died since its last
+// run would be lost without a trace. An error means that the process is not to
+// be used any more.
 func (p *process) apply(ctx context.Context, sp spec) error {
 	p.mu.Lock()
 	now := p.spec
 	p.mu.Unlock()
-	var changes []setting
-	if sp.model != now.model {
-		changes = append(changes, setting{Subtype: "set_model", Model: first(sp.model, "default")})
+	changes := []setting{{Subtype: "mcp_status"}}
+	// Without a model or a mode, the session keeps what it has, as it does when
+	// it is resumed.
+	if sp.model != "" && sp.model != now.model {
+		changes = append(changes, setting{Subtype: "set_model", Model: sp.model})
 	}
-	if sp.mode != now.mode {
-		changes = append(changes, setting{Subtype: "set_permission_mode", Mode: first(sp.mode, modeDefault)})
+	if sp.mode != "" && sp.mode != now.mode {
+		changes = append(changes, setting{Subtype: "set_permission_mode", Mode: sp.mode})
 	}
 	if sp.effort != now.effort {
-		changes = append(changes, setting{Subtype: "apply_flag_settings", Settings: map[string]string{"effortLevel": sp.effort}})
+		effort := &sp.effort
+		if sp.effort == "" {
+			effort = nil
+		}
+		changes = append(changes, setting{Subtype: "apply_flag_settings", Settings: map[string]*string{"effortLevel": effort}})
 	}
 	for _, change := range changes {
 		if _, err := p.call(ctx, controlTimeout, change); err != nil {
@@ -369,7 +377,7 @@ func (p *process) apply(ctx context.Context, sp spec) error {
 		}
 	}
 	p.mu.Lock()
-	p.spec.model, p.spec.mode, p.spec.effort = sp.model, sp.mode, sp.effort
+	p.spec.model, p.spec.mode, p.spec.effort = first(sp.model, now.model), first(sp.mode, now.mode), sp.effort
 	p.mu.Unlock()
 	return nil
 }

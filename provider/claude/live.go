@@ -102,11 +102,8 @@ func (s *scribe) stream(e envelope) {
 	switch ev.Type {
 	case "message_start":
 		s.recovered()
-		// What is open belongs to a request that was made again.
-		for _, p := range s.parts.unfinished() {
-			s.blank(p)
-		}
-		s.parts.message, s.parts.open = ev.Message.ID, nil
+		s.dropParts()
+		s.parts.message = ev.Message.ID
 	case "content_block_start":
 		s.startPart(ev.Index, ev.ContentBlock)
 	case "content_block_delta":
@@ -153,6 +150,14 @@ func (s *scribe) grow(p *part, text string) {
 	if p.text.Len()+len(text) <= row.MaxBytes {
 		p.text.WriteString(text)
 	}
+}
+
+// dropParts takes back what is open: it belongs to a request that was made again.
+func (s *scribe) dropParts() {
+	for _, p := range s.parts.unfinished() {
+		s.blank(p)
+	}
+	s.parts.reset()
 }
 
 // blank takes back what a part showed: it becomes no row.

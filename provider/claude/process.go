@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,9 @@ const (
 	// exitGrace is how long an idle process may take to end after its input
 	// was closed: at most 0.7 s was seen.
 	exitGrace = 5 * time.Second
+	// busyGrace is for one that works in the background, which it would go on
+	// with: long enough to write its transcript.
+	busyGrace = 500 * time.Millisecond
 	// termGrace is how long it may take after SIGTERM; at most 1.7 s was seen.
 	termGrace = 5 * time.Second
 	// maxOutgoing is how many lines may wait for the CLI to read them.
@@ -42,11 +46,23 @@ type spec struct {
 	// native is what the launch called the session: the id to resume, or a
 	// fork that is still to be made.
 	native nativeRef
-	// session is the id of a new session or of a new fork.
+	// session is the id of a new session.
 	session string
 	model   string
 	mode    string
 	effort  string
+}
+
+// made is the id of the session that a process for sp makes, "" when it resumes
+// one.
+func (sp spec) made() string {
+	switch {
+	case sp.native.fork != nil:
+		return sp.native.fork.id
+	case sp.native.session == "":
+		return sp.session
+	}
+	return ""
 }
 
 // process is one running CLI. Its reader, one goroutine, sees every line in
@@ -57,8 +73,10 @@ type process struct {
 	out    chan outgoing
 	scribe *scribe
 
-	// gone is closed by the reader after everything else of the process.
-	gone chan struct{}
+	// gone is closed by the reader after everything else of the process,
+	// written by the writer when it writes no more.
+	gone    chan struct{}
+	written chan struct{}
 
 	// lifecycle says that the CLI reports the life of submissions.
 	lifecycle atomic.Bool
@@ -117,7 +135,7 @@ type controlReply struct {
 
 func newProcess(c *conversation, proc *provider.Process, sp spec) *process {
 	p := &process{
-		conv: c, proc: proc, spec: sp, out: make(chan outgoing, maxOutgoing), gone: make(chan struct{}),
+		conv: c, proc: proc, spec: sp, out: make(chan outgoing, maxOutgoing), gone: make(chan struct{}), written: make(chan struct{}),
 		replies: map[string]chan<- controlReply{}, cancels: map[string]string{}, asks: map[string]*ask{}, refused: map[string]bool{},
 		state: stateIdle, scribe: newScribe(sp.dir, c.binding),
 	}
@@ -126,8 +144,10 @@ func newProcess(c *conversation, proc *provider.Process, sp spec) *process {
 }
 
 // writeLoop writes lines in order until the process is gone. A write blocks
-// while the CLI does not read; ending the process unblocks it.
+// while the CLI does not read; the end of the process unblocks it. Whoever waits
+// for a line is told how it went.
 func (p *process) writeLoop() {
+	defer close(p.written)
 	for {
 		select {
 		case m := <-p.out:
@@ -140,25 +160,28 @@ func (p *process) writeLoop() {
 }
 
 // send writes one line and returns when it was written. Its errors say whether
-// the CLI can have seen it.
+// the CLI can have seen it: a line that was not written to its end has no effect.
 func (p *process) send(ctx context.Context, v any) error {
 	done, err := p.enqueue(ctx, v)
 	if err != nil {
 		return err
 	}
 	select {
-	case err := <-done:
-		if err != nil {
-			return exec.Errorf(exec.CodeAgentCrashed, "Claude Code does not read any more: %w", err).
-				WithDispatched(exec.MaybeDispatched)
+	case err = <-done:
+	case <-p.written:
+		select {
+		case err = <-done:
+		default:
+			err = os.ErrClosed
 		}
-		return nil
-	case <-p.gone:
-		return p.failure().WithDispatched(exec.MaybeDispatched)
 	case <-ctx.Done():
 		return exec.Errorf(exec.CodeAgentTimeout, "Claude Code does not read what it is sent: %w", ctx.Err()).
 			WithDispatched(exec.MaybeDispatched)
 	}
+	if err != nil {
+		return exec.Errorf(exec.CodeAgentCrashed, "Claude Code does not read any more: %w", err)
+	}
+	return nil
 }
 
 // enqueue hands a line to the writer and returns where it tells how it went.
@@ -330,7 +353,11 @@ func (p *process) shutdown(ctx context.Context) {
 	if err := p.proc.Stdin().Close(); err != nil {
 		p.conv.log.Debug("close input of claude", "err", err)
 	}
-	timer := time.NewTimer(exitGrace)
+	grace := exitGrace
+	if p.busy.Load() {
+		grace = busyGrace
+	}
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-p.proc.Done():

@@ -137,18 +137,15 @@ func (r *run) accepted(id string) {
 	}
 }
 
-// consumed notes that a message is in the conversation and reports whether it
-// is one of ours.
-func (r *run) consumed(id string) bool {
+// consumed notes that a message is in the conversation.
+func (r *run) consumed(id string) {
 	r.conv.mu.Lock()
 	defer r.conv.mu.Unlock()
 	for _, s := range r.subs {
 		if s.uuid == id {
 			s.advanceLocked(subConsumed)
-			return true
 		}
 	}
-	return false
 }
 
 // lifecycle notes what a newer CLI says about a message.
@@ -382,7 +379,7 @@ func (r *run) Steer(ctx context.Context, s exec.Steer) error {
 		return exec.Errorf(exec.CodeNotSteerable, "the run is over")
 	}
 	if err := r.proc.send(ctx, line); err != nil {
-		if e := exec.AsError(err); e.Dispatched == exec.NotDispatched {
+		if exec.AsError(err).Dispatched == exec.NotDispatched {
 			r.retract(sub)
 		}
 		return err

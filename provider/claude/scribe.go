@@ -175,6 +175,10 @@ func (s *scribe) assistant(e envelope) {
 		return
 	}
 	s.recovered()
+	if s.parts.message != l.Message.ID {
+		// The answer came another way, after its stream had broken.
+		s.dropParts()
+	}
 	if u := l.Message.Usage; u != nil {
 		s.turn.usage.ContextTokens = u.context()
 	}

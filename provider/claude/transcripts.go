@@ -87,6 +87,11 @@ func (t transcripts) find(project, session string) (string, error) {
 	return "", exec.Errorf(exec.CodeSessionMissing, "Claude Code has session %s in %d projects, and none of them is this one", session, len(matches))
 }
 
+// hasIn reports whether a session is on disk where one of the project begins.
+func (t transcripts) hasIn(project, session string) bool {
+	return isUUID(session) && regular(filepath.Join(t.project(project), session+transcriptExt))
+}
+
 // has reports whether a session is on disk.
 func (t transcripts) has(session string) bool { return len(t.all(session)) > 0 }
 
