@@ -129,7 +129,8 @@ func openTranscript(path string) (*os.File, int64, error) {
 // node is what the index keeps of an entry.
 type node struct {
 	uuid, parent, logical string
-	assistant             bool
+	assistant, failure    bool
+	boundary, summary     bool // of a compaction
 	message               string
 	toolAssistant         string
 	results               []string
@@ -170,7 +171,8 @@ func buildIndex(ctx context.Context, r io.Reader, size int64) (*index, error) {
 			return
 		}
 		n := node{
-			uuid: e.UUID, parent: e.Parent, logical: e.Logical, assistant: e.Type == "assistant",
+			uuid: e.UUID, parent: e.Parent, logical: e.Logical, assistant: e.Type == "assistant", failure: e.IsAPIError,
+			boundary: e.Subtype == "compact_boundary", summary: e.IsCompactSummary,
 			message: e.Message.ID, toolAssistant: e.ToolAssistant,
 		}
 		if e.Type == "user" {
@@ -201,8 +203,9 @@ func (ix *index) tip() string {
 
 // chain returns the entries of the conversation that ends at leaf. That is the
 // way from leaf to the root, over compactions, and beside it the blocks of the
-// same answers and the results of their calls: calls that ran side by side are
-// branches of the tree.
+// same answers, the results of their calls (calls that ran side by side are
+// branches of the tree), and what is put aside: errors, and a compaction after
+// which a part of the conversation was kept.
 func (ix *index) chain(leaf string) map[string]bool {
 	members := map[string]bool{}
 	messages := map[string]bool{}
@@ -238,11 +241,13 @@ func (ix *index) chain(leaf string) map[string]bool {
 			ix.join(n, members, messages, results)
 		}
 	}
-	for _, n := range ix.nodes {
-		if members[n.uuid] || len(n.results) == 0 || !members[first(n.toolAssistant, n.parent)] {
-			continue
-		}
-		if known := results[n.results[0]]; !known {
+	for i, n := range ix.nodes {
+		switch {
+		case members[n.uuid]:
+		case i > last:
+		case n.boundary && members[n.logical], (n.failure || n.summary) && members[n.parent]:
+			ix.join(n, members, messages, results)
+		case len(n.results) > 0 && members[first(n.toolAssistant, n.parent)] && !results[n.results[0]]:
 			ix.join(n, members, messages, results)
 		}
 	}

@@ -71,6 +71,7 @@ type world struct {
 	project string
 	env     []string
 	model   *model.Server
+	log     *slog.Logger
 	procs   *provider.Processes
 	adapter provider.Adapter
 }
@@ -120,9 +121,8 @@ func newWorld(t *testing.T, c cli, script model.Script, extra ...string) *world 
 			t.Errorf("close processes: %v", err)
 		}
 	})
-	w.adapter, err = claude.New(provider.Host{
-		Log: log, Processes: w.procs, StateDir: filepath.Join(home, "state"), Env: w.env,
-	}, claude.Options{Program: c.path})
+	w.log = log
+	w.adapter, err = claude.New(w.host(), claude.Options{Program: c.path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +132,10 @@ func newWorld(t *testing.T, c cli, script model.Script, extra ...string) *world 
 		}
 	})
 	return w
+}
+
+func (w *world) host() provider.Host {
+	return provider.Host{Log: w.log, Processes: w.procs, StateDir: filepath.Join(w.home, "state"), Env: w.env}
 }
 
 // chat is a conversation with its recorder.

@@ -341,9 +341,9 @@ func newInterrupt() interruptRequest {
 
 // setting is a change to a running process.
 type setting struct {
-	Subtype  string            `json:"subtype"`
-	Model    string            `json:"model,omitempty"`
-	Mode     string            `json:"mode,omitempty"`
+	Subtype  string             `json:"subtype"`
+	Model    string             `json:"model,omitempty"`
+	Mode     string             `json:"mode,omitempty"`
 	Settings map[string]*string `json:"settings,omitempty"`
 }
 
