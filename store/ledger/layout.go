@@ -43,6 +43,15 @@ func newLayout() *layout {
 	}
 }
 
+// format describes the file. Ordinals count without gaps.
+func (l *layout) format(version string) boltfile.Format {
+	var ordered []string
+	for _, s := range []boltfile.Space{l.rows, l.anchors, l.childRows, l.childAnchors} {
+		ordered = append(ordered, string(s.Name))
+	}
+	return boltfile.Format{Kind: "ledger", Version: version, Ordered: ordered}
+}
+
 // ordinalRoom is how much longer than its encoding a row is stored: rows are
 // encoded before their ordinal is known.
 const ordinalRoom = 20

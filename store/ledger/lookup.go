@@ -64,6 +64,14 @@ func (l *Ledger) Lookup(ctx context.Context, clientID, fingerprint string) (firs
 		if s.file == nil {
 			return nil // nothing has been committed
 		}
+		if s.file.Suspect() {
+			// The last commit failed and may have taken all the same; only the
+			// writer can tell, and undo it.
+			var failed error
+			if err := l.control(ctx, func() { failed = l.recover() }); err != nil || failed != nil {
+				return errors.Join(err, failed)
+			}
+		}
 		var (
 			r     clientRecord
 			found bool

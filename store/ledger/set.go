@@ -74,9 +74,9 @@ func OpenSet(dir string, opts Options) (*Set, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	layout := newLayout()
 	s := &Set{
-		dir: dir, log: opts.Log, clock: opts.Clock, layout: newLayout(),
-		format:  boltfile.Format{Kind: "ledger", Version: opts.Version},
+		dir: dir, log: opts.Log, clock: opts.Clock, layout: layout, format: layout.format(opts.Version),
 		entries: map[string]*entry{}, idle: list.New(),
 	}
 	if s.log == nil {

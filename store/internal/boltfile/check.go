@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"slices"
 )
 
 // The on-disk format of bbolt, version 2. All numbers are in native byte order.
@@ -57,27 +58,31 @@ type meta struct {
 }
 
 // checker looks at what bbolt follows blindly: both meta pages, the free list,
-// and the branch pages of every bucket. It reads no data page but the first
-// and the last of each bucket, so its cost is about a two-thousandth of the
-// file. It makes sure that
+// and the branch pages of every bucket. Of an ordered bucket it reads no data
+// page but the first and the last, so the cost for the rows of a transcript is
+// about a two-thousandth of the file. It makes sure that
 //
 //   - the file is as long as its high-water mark says,
 //   - every page number is in range and used once, so that no walk goes round
 //     in circles (bbolt recurses, and a Go stack that overflows ends the
 //     process), and
 //   - no page on the free list is in use, so that the next write does not
-//     overwrite data.
+//     overwrite data, and
+//   - the elements of each page read fill it without a gap, so that none of
+//     them is lost to a wrong count.
 type checker struct {
 	file io.ReaderAt
 	size int64
 	meta meta
+	// ordered is Format.Ordered.
+	ordered []string
 	// used has a bit for each page that something refers to.
 	used []byte
 }
 
 // check reports what is wrong with a bbolt file, as a [*DamageError] without a
 // path, or the error of reading it.
-func check(f *os.File) error {
+func check(f *os.File, ordered []string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -85,7 +90,7 @@ func check(f *os.File) error {
 	if !info.Mode().IsRegular() {
 		return damaged("it is not a regular file")
 	}
-	c := &checker{file: f, size: info.Size()}
+	c := &checker{file: f, size: info.Size(), ordered: ordered}
 	if err := c.metas(); err != nil {
 		return err
 	}
@@ -252,8 +257,12 @@ func (c *checker) freelist() error {
 // buckets walks the root bucket and each bucket in it. Nested buckets inside
 // those do not occur in files of this program and are refused.
 func (c *checker) buckets() error {
-	var roots []uint64
-	err := c.tree(c.meta.root, true, func(flags uint32, value []byte) error {
+	type bucket struct {
+		root    uint64
+		ordered bool
+	}
+	var found []bucket
+	err := c.tree(c.meta.root, true, func(flags uint32, key, value []byte) error {
 		if flags&flagBucket == 0 {
 			return damaged("a value lies outside of every bucket")
 		}
@@ -261,7 +270,7 @@ func (c *checker) buckets() error {
 			return damaged("a bucket has no header")
 		}
 		if root := native.Uint64(value); root != 0 {
-			roots = append(roots, root)
+			found = append(found, bucket{root, slices.Contains(c.ordered, string(key))})
 			return nil
 		}
 		return inlineBucket(value[bucketHeader:])
@@ -269,8 +278,8 @@ func (c *checker) buckets() error {
 	if err != nil {
 		return err
 	}
-	for _, root := range roots {
-		err := c.tree(root, false, func(flags uint32, _ []byte) error {
+	for _, b := range found {
+		err := c.tree(b.root, !b.ordered, func(flags uint32, _, _ []byte) error {
 			if flags != 0 {
 				return damaged("a bucket lies inside another")
 			}
@@ -289,7 +298,7 @@ func inlineBucket(b []byte) error {
 		return damaged("an inline bucket has a wrong header")
 	}
 	p := page{flags: flagLeaf, count: int(native.Uint16(b[10:])), data: b, size: int64(len(b))}
-	return p.elements(func(_ []byte, flags uint32, _ []byte) error {
+	return p.elements(func(_ []byte, flags uint32, _, _ []byte) error {
 		if flags != 0 {
 			return damaged("a bucket lies inside another")
 		}
@@ -300,7 +309,7 @@ func inlineBucket(b []byte) error {
 // tree walks the branch pages under root. It visits the elements of every leaf
 // when all is set, else those of the first and of the last, which is the one an
 // append rewrites.
-func (c *checker) tree(root uint64, all bool, leaf func(flags uint32, value []byte) error) error {
+func (c *checker) tree(root uint64, all bool, leaf func(flags uint32, key, value []byte) error) error {
 	if err := c.claim(root, 1); err != nil {
 		return err
 	}
@@ -332,7 +341,7 @@ func (c *checker) height(root uint64) (int, error) {
 
 // walk visits the claimed page id, which is height levels above the leaves.
 // first and last say whether it is on the left and on the right edge.
-func (c *checker) walk(id uint64, height int, all, first, last bool, leaf func(uint32, []byte) error) error {
+func (c *checker) walk(id uint64, height int, all, first, last bool, leaf func(uint32, []byte, []byte) error) error {
 	if height == 0 {
 		if !all && !first && !last {
 			return nil
@@ -341,14 +350,14 @@ func (c *checker) walk(id uint64, height int, all, first, last bool, leaf func(u
 		if err != nil {
 			return err
 		}
-		return p.elements(func(_ []byte, flags uint32, value []byte) error { return leaf(flags, value) })
+		return p.elements(func(_ []byte, flags uint32, key, value []byte) error { return leaf(flags, key, value) })
 	}
 	p, err := c.read(id, flagBranch)
 	if err != nil {
 		return err
 	}
 	children := make([]uint64, 0, p.count)
-	err = p.elements(func(elem []byte, _ uint32, _ []byte) error {
+	err = p.elements(func(elem []byte, _ uint32, _, _ []byte) error {
 		child := native.Uint64(elem[8:])
 		children = append(children, child)
 		return c.claim(child, 1)
@@ -369,14 +378,16 @@ func (c *checker) walk(id uint64, height int, all, first, last bool, leaf func(u
 }
 
 // elements visits the elements of a branch or leaf page after checking that
-// their data lie in the page and their keys rise. value is nil for a branch,
-// and for data beyond what was read.
-func (p page) elements(visit func(elem []byte, flags uint32, value []byte) error) error {
+// their data follow the table of elements and each other, as bbolt writes them,
+// and that their keys rise. key and value are nil for data beyond what was
+// read; a branch has no values.
+func (p page) elements(visit func(elem []byte, flags uint32, key, value []byte) error) error {
 	table := int64(pageHeader + p.count*elementSize)
 	if table > int64(len(p.data)) {
 		return damaged("page %d claims %d elements", p.id, p.count)
 	}
 	var before []byte
+	next := table
 	for i := range int64(p.count) {
 		at := pageHeader + i*elementSize
 		elem := p.data[at : at+elementSize]
@@ -389,12 +400,13 @@ func (p page) elements(visit func(elem []byte, flags uint32, value []byte) error
 			pos, ksize, vsize = int64(native.Uint32(elem[4:])), int64(native.Uint32(elem[8:])), int64(native.Uint32(elem[12:]))
 		}
 		start := at + pos
-		if start < table || ksize == 0 || ksize > maxKeySize || start+ksize+vsize > p.size {
-			return damaged("element %d of page %d lies outside of it", i, p.id)
+		if start != next || ksize == 0 || ksize > maxKeySize || start+ksize+vsize > p.size {
+			return damaged("element %d of page %d is out of place", i, p.id)
 		}
-		var value []byte
+		next = start + ksize + vsize
+		var key, value []byte
 		if end := start + ksize + vsize; end <= int64(len(p.data)) {
-			key := p.data[start : start+ksize]
+			key = p.data[start : start+ksize]
 			if i > 0 && bytes.Compare(before, key) >= 0 {
 				return damaged("the keys of page %d are out of order", p.id)
 			}
@@ -403,7 +415,7 @@ func (p page) elements(visit func(elem []byte, flags uint32, value []byte) error
 				value = p.data[start+ksize : end]
 			}
 		}
-		if err := visit(elem, flags, value); err != nil {
+		if err := visit(elem, flags, key, value); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var testFormat = Format{Kind: "test", Version: "1.2.3"}
+var testFormat = Format{Kind: "test", Version: "1.2.3", Ordered: []string{"data"}}
 
 func testSpace() Space { return NewSpace("data", 1<<20) }
 
@@ -141,7 +141,7 @@ func TestCheckAcceptsWhatBboltWrites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = check(raw)
+			err = check(raw, nil)
 			raw.Close()
 			if err != nil {
 				t.Fatal(err)
@@ -258,6 +258,8 @@ func TestCheckNamesTheDamage(t *testing.T) {
 	if branch == 0 {
 		t.Fatal("the file has no branch page")
 	}
+	// The first leaf of the bucket, which is always read.
+	leaf := child * size
 	var freePage int
 	for at := 2 * size; at < len(data); at += size {
 		if native.Uint16(data[at+8:]) == flagFree && native.Uint16(data[at+10:]) > 0 {
@@ -272,6 +274,10 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		"cut":       {func(b []byte) []byte { return b[:5*size] }, "should hold"},
 		"meta":      {func(b []byte) []byte { b[40]++; return b }, "fails its checksum"},
 		"text file": {func([]byte) []byte { return bytes.Repeat([]byte("hello "), 4000) }, "not one"},
+		"element lost": {func(b []byte) []byte {
+			native.PutUint16(b[leaf+10:], native.Uint16(b[leaf+10:])-1)
+			return b
+		}, "out of place"},
 		"circle": {func(b []byte) []byte {
 			native.PutUint64(b[branch+pageHeader+8:], uint64(branch/size))
 			return b
@@ -301,4 +307,63 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnorderedBucketsAreCheckedWhole takes an element from every leaf in turn: only
+// reading all of them can tell, as no key says that it should be there.
+func TestUnorderedBucketsAreCheckedWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x")
+	makeFile(t, path, 500, 50, 100)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thorough := testFormat
+	thorough.Ordered = nil
+	f, err := Open(path, thorough, Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inUse := leaves(t, good)
+	if len(inUse) < 10 {
+		t.Fatalf("only %d leaves", len(inUse))
+	}
+	for _, at := range inUse {
+		bad := bytes.Clone(good)
+		native.PutUint16(bad[at+10:], native.Uint16(bad[at+10:])-1)
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, thorough, Faults{}); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("the leaf at %d lost an element: %v", at, err)
+		}
+	}
+}
+
+// leaves returns where the data pages of the test bucket are.
+func leaves(t *testing.T, file []byte) []int {
+	t.Helper()
+	size := os.Getpagesize()
+	free := map[int]bool{}
+	c := &checker{file: bytes.NewReader(file), size: int64(len(file))}
+	if err := c.metas(); err != nil {
+		t.Fatal(err)
+	}
+	newest := c.meta
+	list := file[int(newest.free)*size:]
+	for i := range int(native.Uint16(list[10:])) {
+		free[int(native.Uint64(list[pageHeader+8*i:]))] = true
+	}
+	var out []int
+	for id := 2; id < int(newest.highWater); id++ {
+		at := id * size
+		if !free[id] && native.Uint16(file[at+8:]) == flagLeaf && native.Uint16(file[at+10:]) > 1 {
+			out = append(out, at)
+		}
+	}
+	return out
 }

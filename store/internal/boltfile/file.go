@@ -3,6 +3,7 @@ package boltfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,6 +176,17 @@ func (f *File) Close() error {
 	return f.db.Close()
 }
 
+// Backup writes a copy of the file as of its last commit to dst, which appears
+// whole or not at all.
+func (f *File) Backup(dst string) error {
+	return WriteAside(dst, func(w io.Writer) error {
+		return f.View(func(tx *bolt.Tx) error {
+			_, err := tx.WriteTo(w)
+			return err
+		})
+	})
+}
+
 // settle gives damage its path and stops the use of the file.
 func (f *File) settle(err error, panicked bool) error {
 	damage, ok := errors.AsType[*DamageError](err)
@@ -239,7 +251,7 @@ func (f *File) open() error {
 		if err != nil {
 			return nil, err
 		}
-		if err := check(raw); err != nil {
+		if err := check(raw, f.format.Ordered); err != nil {
 			raw.Close()
 			return nil, err
 		}

@@ -221,3 +221,36 @@ func TestStagedReplaces(t *testing.T) {
 		t.Fatalf("left behind: %v, %v", entries, err)
 	}
 }
+
+func TestBackup(t *testing.T) {
+	dir := t.TempDir()
+	f := create(t, filepath.Join(dir, "x"), Faults{})
+	// Several commits, so that the copy's meta pages are not in their usual
+	// order.
+	for i := range 3 {
+		if err := f.Update(func(tx *bolt.Tx) error { return putRange(tx, 10+i, 11+i, 40) }); err != nil {
+			t.Fatal(err)
+		}
+		dst := filepath.Join(dir, "copy")
+		if err := f.Backup(dst); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(dst, testFormat, Faults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := readAll(c, 40); n != 11+i || err != nil {
+			t.Fatalf("the copy has %d values, %v", n, err)
+		}
+		if err := c.Update(func(tx *bolt.Tx) error { return putRange(tx, 11+i, 12+i, 40) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = Open(dst, testFormat, Faults{}); err != nil {
+			t.Fatalf("after a write to the copy: %v", err)
+		}
+		c.Close()
+	}
+}

@@ -13,6 +13,10 @@ type Format struct {
 	Kind string
 	// Version is that of the running program.
 	Version string
+	// Ordered names the buckets whose keys have an order of their own, so that
+	// whoever reads them notices a missing one. Every page of any other bucket
+	// is checked when a file is opened.
+	Ordered []string
 	// Steps holds the migration from schema i+1 at index i; the current schema
 	// is one more than their number.
 	Steps []func(*bolt.Tx) error

@@ -21,6 +21,9 @@ func guard(f func() error) (err error, panicked bool) {
 	return f(), false
 }
 
+// AsStorageError wraps an error of the operating system in a [*StorageError].
+func AsStorageError(op, path string, err error) error { return storageError(op, path, err) }
+
 // storageError wraps what the operating system refused.
 func storageError(op, path string, err error) error {
 	if already, ok := errors.AsType[*StorageError](err); ok {
