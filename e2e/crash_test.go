@@ -19,7 +19,7 @@ import (
 
 // maxKillDelay is the latest moment of a turn at which the controller is
 // killed: a turn of crashPrompt takes about as long.
-const maxKillDelay = 900 * time.Millisecond
+const maxKillDelay = 700 * time.Millisecond
 
 // crashPrompt is a turn with every kind of row and process. Its commands run
 // unasked in bypass mode.
@@ -49,6 +49,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[int64]string{}
+	followed, cut := 0, 0
 	for n := range kills {
 		follower := w.follow(first.ChatID)
 		var accepted api.Accepted
@@ -61,11 +62,20 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		delay := time.Duration(random.Int64N(int64(maxKillDelay)))
 		<-time.After(delay)
 		c.Kill()
+		ended := false
 		for ordinal, row := range follower.rows(t) {
-			if before, ok := shown[ordinal]; ok && before != row {
+			before, known := shown[ordinal]
+			if known && before != row {
 				t.Fatalf("kill %d after %s: row %d was shown as\n%s\nand as\n%s", n, delay, ordinal, before, row)
 			}
+			if !known {
+				followed++
+				ended = ended || strings.Contains(row, `"phase":"completed"`)
+			}
 			shown[ordinal] = row
+		}
+		if !ended {
+			cut++
 		}
 		if left := w.WaitNothingLeft(); len(left) > 0 {
 			t.Fatalf("kill %d after %s leaves processes: %v", n, delay, left)
@@ -76,8 +86,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			t.Fatalf("after kill %d at %s", n, delay)
 		}
 	}
-	if len(shown) < kills {
-		t.Errorf("the followers were shown only %d rows: the kills come too early to mean anything", len(shown))
+	t.Logf("%d rows were followed; %d of %d kills came before the end of the turn", followed, cut, kills)
+	if followed < 10*kills || cut < kills/2 {
+		t.Error("the kills come too early or too late to mean anything")
 	}
 	if out := w.Must("chats", "resume", first.ChatID, "say the last word"); !strings.HasSuffix(out, "the last word\n") {
 		t.Errorf("the last turn says %q", out)

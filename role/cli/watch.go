@@ -59,6 +59,9 @@ func (c *chatsWatch) Run(ctx context.Context, i *Invocation) error {
 	case !c.All:
 		err = w.tail(ctx, c.Last)
 	}
+	if err == nil {
+		err = w.begin(ctx)
+	}
 	for err == nil && !w.ended {
 		err = w.next(ctx)
 	}
@@ -130,19 +133,36 @@ func (w *watcher) next(ctx context.Context) error {
 		return err
 	}
 	w.live = max(w.live, c.LiveRevision)
-	if c.Control == nil {
-		if len(c.Rows) == 0 && len(c.Live) == 0 {
-			return pause(ctx, quietPause-time.Since(began))
-		}
-		return nil
+	if c.Control != nil {
+		return w.state(ctx, c.Control)
 	}
-	w.control = c.Control.Revision
+	if len(c.Rows) == 0 && len(c.Live) == 0 {
+		return pause(ctx, quietPause-time.Since(began))
+	}
+	return nil
+}
+
+// begin prints the state that watching begins with: a chat that nothing has
+// happened to since the controller started has no change to report.
+func (w *watcher) begin(ctx context.Context) error {
+	var control api.Control
+	if err := w.do(ctx, "look at the chat", request{op: api.OpChatsControl, path: []string{w.chat}}, &control); err != nil {
+		return err
+	}
+	w.polled = true
+	return w.state(ctx, &control)
+}
+
+// state prints the chat's state and ends watching when it is the one to wait
+// for.
+func (w *watcher) state(ctx context.Context, c *api.Control) error {
+	w.control = c.Revision
 	if w.json {
-		if err := w.line(watchEvent{Type: "control", Control: c.Control}); err != nil {
+		if err := w.line(watchEvent{Type: "control", Control: c}); err != nil {
 			return err
 		}
 	}
-	if w.untilIdle && c.Control.Phase == api.PhaseIdle && (len(c.Control.Queue.Entries) == 0 || c.Control.Queue.Paused) {
+	if w.untilIdle && c.Phase == api.PhaseIdle && (len(c.Queue.Entries) == 0 || c.Queue.Paused) {
 		w.ended = true
 		return w.flush(ctx)
 	}

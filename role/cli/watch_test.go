@@ -18,6 +18,7 @@ func textRow(t testing.TB, ordinal int64, part string, body row.Body) json.RawMe
 
 func TestWatchJSON(t *testing.T) {
 	f := newFake(t)
+	f.answer(api.OpChatsControl, api.Control{ChatID: "1", Revision: 3, Phase: api.PhaseRunning})
 	f.answer(api.OpChatsChanges,
 		api.Changes{View: "v", After: 1, Rows: []json.RawMessage{textRow(t, 0, "", &row.User{Text: "hi"}), textRow(t, 1, "", &row.Assistant{Text: "a\u202eb"})}},
 		api.Changes{View: "v", After: 1, Control: &api.Control{ChatID: "1", Revision: 4, Phase: api.PhaseRunning}},
@@ -36,7 +37,7 @@ func TestWatchJSON(t *testing.T) {
 		}
 		types = append(types, event.Type)
 	}
-	if strings.Join(types, " ") != "row row control deleted" {
+	if strings.Join(types, " ") != "control row row control deleted" {
 		t.Errorf("lines %q", types)
 	}
 	if strings.Contains(got.stdout, "\u202e") || !strings.Contains(got.stdout, `a\u202eb`) {
@@ -46,13 +47,14 @@ func TestWatchJSON(t *testing.T) {
 	for _, s := range f.requests(api.OpChatsChanges) {
 		after = append(after, s.query)
 	}
-	if !strings.Contains(after[0], "after=-1") || !strings.Contains(after[1], "after=1") || !strings.Contains(after[2], "control=4") {
+	if !strings.Contains(after[0], "after=-1") || !strings.Contains(after[1], "after=1") || !strings.Contains(after[0], "control=3") || !strings.Contains(after[2], "control=4") {
 		t.Errorf("asked with %q", after)
 	}
 }
 
 func TestWatchUntilIdle(t *testing.T) {
 	f := newFake(t)
+	f.answer(api.OpChatsControl, api.Control{ChatID: "1", Phase: api.PhaseRunning})
 	f.answer(api.OpChatsPage, api.Page{View: "v", Through: 4, Rows: []json.RawMessage{textRow(t, 4, "", &row.User{Text: "earlier"})}})
 	f.answer(api.OpChatsChanges,
 		api.Changes{After: 4, Control: &api.Control{Revision: 1, Phase: api.PhaseIdle, Queue: api.Queue{Entries: []api.QueueEntry{{ID: "e"}}}}},
@@ -69,6 +71,7 @@ func TestWatchUntilIdle(t *testing.T) {
 // missing.
 func TestWatchLive(t *testing.T) {
 	f := newFake(t)
+	f.answer(api.OpChatsControl, api.Control{ChatID: "1", Phase: api.PhaseRunning})
 	f.answer(api.OpChatsPage, api.Page{View: "v", Through: -1})
 	live := func(text string) []row.Live {
 		return []row.Live{{PartID: "p", Kind: row.KindAssistant, Text: text}}
