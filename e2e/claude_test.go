@@ -624,7 +624,7 @@ func TestClaudeWritesAFifteenMegabyteLine(t *testing.T) {
 }
 
 func TestClaudeTitlesItsChat(t *testing.T) {
-	w := newClaude(t, said("Hello."), model.Step{Match: &model.Match{Call: model.CallQuery}, Blocks: []model.Block{{Text: "Greetings exchanged"}}})
+	w := newClaude(t, said("Hello."), model.Step{Match: &model.Match{Call: model.CallTitle}, Blocks: []model.Block{{Text: "Greetings exchanged"}}})
 	on := true
 	w.call(api.OpSettingsUpdate, nil, nil, api.Settings{AutoTitle: &on}, nil)
 	a := w.begin("hello there, my friend")

@@ -65,9 +65,7 @@ func (s *scribe) newAsk(id string, req toolRequest) *ask {
 		a.row = row.Row{Body: &row.Question{Occurrence: id, CallID: req.ToolUseID, Questions: in.Questions}}
 		return a
 	case row.ToolPlan:
-		if in.Plan == "" {
-			in.Plan = s.readPlan()
-		}
+		in.Plan = first(in.Plan, s.saidPlan, s.readPlan())
 		a.row = row.Row{Body: &row.Permission{
 			Occurrence: id, CallID: req.ToolUseID, Tool: tool, Name: req.ToolName, Title: title, Input: in,
 			Options: a.planOptions(),
@@ -328,7 +326,7 @@ func (p *process) respond(r *run, a *ask) func(context.Context, exec.Answer) err
 		if d.Interrupt {
 			r.expectStop()
 		}
-		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		ctx, cancel := context.WithTimeout(ctx, p.conv.adapter.waits.answer)
 		defer cancel()
 		err = p.send(ctx, controlResponse{Type: "control_response", Response: responseBody{
 			Subtype: "success", RequestID: a.id, Response: d,

@@ -42,6 +42,9 @@ type scribe struct {
 	warned   map[string]bool
 	// planFile is the file in which the agent last wrote a plan.
 	planFile string
+	// saidPlan is the plan that the agent passed with its newest call for
+	// approval, which newer CLIs leave out of the request.
+	saidPlan string
 	noise    bool
 	// refused reports whether the user refused a call; it may be nil.
 	refused func(callID string) bool
@@ -227,12 +230,15 @@ func (s *scribe) block(h row.Head, l *messageLine, b block) {
 	}
 }
 
-// notePlan remembers where the agent writes its plan: newer CLIs keep it in a
-// file and ask for approval without saying it.
+// notePlan remembers the plan and where the agent writes it: newer CLIs keep it
+// in a file and ask for approval without saying it.
 func (s *scribe) notePlan(t *row.Tool) {
 	if (t.Tool == row.ToolWrite || t.Tool == row.ToolEdit) && strings.Contains(t.Input.Path, "/plans/") &&
 		strings.HasSuffix(t.Input.Path, ".md") {
 		s.planFile = t.Input.Path
+	}
+	if t.Tool == row.ToolPlan {
+		s.saidPlan = t.Input.Plan
 	}
 }
 
