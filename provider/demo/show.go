@@ -229,7 +229,7 @@ func samples() []sample {
 		{row.ToolEdit, "main.go", row.ToolInput{Path: "main.go", Edits: []row.Edit{{Old: "func main() {}", New: "func main() { run() }"}}}, row.ToolResult{Diff: unifiedDiff("main.go", "package main\n\nfunc main() {}\n", "package main\n\nfunc main() { run() }\n")}},
 		{row.ToolPatch, "2 files", row.ToolInput{Patch: "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\n", Paths: []string{"a", "b"}}, row.ToolResult{Output: "Done."}},
 		{row.ToolGlob, "**/*.go", row.ToolInput{Pattern: "**/*.go"}, row.ToolResult{Output: "main.go\n"}},
-		{row.ToolGrep, "TODO", row.ToolInput{Pattern: "TODO", Path: ".", Glob: "*.go"}, row.ToolResult{Output: "main.go:7: // TODO\n"}},
+		{row.ToolGrep, "func main", row.ToolInput{Pattern: "func main", Path: ".", Glob: "*.go"}, row.ToolResult{Output: "main.go:7:func main() {\n"}},
 		{row.ToolList, ".", row.ToolInput{Path: "."}, row.ToolResult{Output: "main.go\n"}},
 		{row.ToolWebSearch, "weather", row.ToolInput{Query: "weather"}, row.ToolResult{Output: "1. https://example.com/weather\n"}},
 		{row.ToolWebFetch, "example.com", row.ToolInput{URL: "https://example.com/", Prompt: "What is it?"}, row.ToolResult{Output: "An example.\n"}},
