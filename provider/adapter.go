@@ -33,6 +33,7 @@ type Facets struct {
 	History     exec.History
 	Commands    exec.Commands
 	SingleQuery exec.SingleQuery
+	Endpoints   exec.Endpoints
 	// Permissions, Steering and Compaction say that runs ask, can be steered
 	// and that sessions can be compacted; the methods are on [Active] and
 	// [Conversation].

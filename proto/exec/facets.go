@@ -14,6 +14,14 @@ type Catalog interface {
 	Models(ctx context.Context, projectPath string, endpoint *Endpoint) ([]Model, error)
 }
 
+// Endpoints checks API endpoints, for integrations that need one.
+type Endpoints interface {
+	// Check asks the endpoint as it is now, past any cache: nil says that it
+	// speaks the protocol and takes the credential, as far as that can be told
+	// without a paid request.
+	Check(ctx context.Context, endpoint *Endpoint) error
+}
+
 // Model is one model an agent offers.
 type Model struct {
 	// ID is what a launch names.

@@ -101,6 +101,7 @@ type Integration struct {
 	History     History
 	Commands    Commands
 	SingleQuery SingleQuery
+	Endpoints   Endpoints
 }
 
 // The names of facets in [Manifest.Facets], in their order there.
@@ -115,6 +116,7 @@ const (
 	FacetHistory     = "history"
 	FacetCommands    = "commands"
 	FacetSingleQuery = "single-query"
+	FacetEndpoints   = "endpoints"
 )
 
 // Manifest describes an integration. It is data: what a client needs to know

@@ -120,7 +120,7 @@ func (a *adapter) Manifest() exec.Manifest {
 
 // Facets implements [provider.Adapter].
 func (a *adapter) Facets() provider.Facets {
-	return provider.Facets{Execution: a, Catalog: a, SingleQuery: a, Compaction: true}
+	return provider.Facets{Execution: a, Catalog: a, SingleQuery: a, Endpoints: a, Compaction: true}
 }
 
 // Close implements [provider.Adapter].

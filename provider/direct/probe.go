@@ -36,6 +36,15 @@ func Test(ctx context.Context, ep exec.Endpoint, credential exec.Credential) err
 	return err
 }
 
+// Check implements [exec.Endpoints].
+func (a *adapter) Check(ctx context.Context, endpoint *exec.Endpoint) error {
+	credential, bad := a.credential(ctx, endpoint, "")
+	if bad != nil {
+		return bad
+	}
+	return Test(ctx, *endpoint, credential)
+}
+
 // knock finds out whether the address for turns is one.
 func (c *client) knock(ctx context.Context, ep exec.Endpoint, credential exec.Credential) error {
 	base, bad := baseURL(ep)

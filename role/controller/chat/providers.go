@@ -161,7 +161,7 @@ func (s *Service) TestProvider(ctx context.Context, id string) (api.ProviderTest
 	if len(p.Executors) > 0 {
 		executor = p.Executors[0]
 	}
-	models, err := s.Models(ctx, executor, p.Protocol, "", id)
+	models, err := s.checkEndpoint(ctx, executor, p)
 	if err != nil {
 		e, ok := err.(*api.Error)
 		if !ok {
@@ -170,4 +170,24 @@ func (s *Service) TestProvider(ctx context.Context, id string) (api.ProviderTest
 		return api.ProviderTest{Models: []exec.Model{}, Error: e}, nil
 	}
 	return api.ProviderTest{OK: true, Models: models}, nil
+}
+
+// checkEndpoint asks the provider, from the executor, and lists its models.
+func (s *Service) checkEndpoint(ctx context.Context, executor string, p registry.Provider) ([]exec.Model, error) {
+	integration, _, err := s.catalog(ctx, executor, p.Protocol, "")
+	if err != nil {
+		return nil, err
+	}
+	if integration.Endpoints == nil {
+		return nil, exec.Errorf(exec.CodeUnsupported, "%s cannot check an endpoint", integration.Manifest.Label)
+	}
+	if err := integration.Endpoints.Check(ctx, endpointOf(p)); err != nil {
+		return nil, err
+	}
+	models, err := s.Models(ctx, executor, p.Protocol, "", p.ID)
+	if err != nil {
+		// The endpoint works; a missing list is no failure of it.
+		return []exec.Model{}, nil
+	}
+	return models, nil
 }

@@ -28,6 +28,18 @@ func (c catalog) Models(ctx context.Context, projectPath string, endpoint *exec.
 	})
 }
 
+type endpoints struct {
+	in *integration
+	to exec.Endpoints
+}
+
+func (e endpoints) Check(ctx context.Context, endpoint *exec.Endpoint) error {
+	_, err := call(e.in.rt, ctx, e.in.id+" check endpoint", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, e.to.Check(ctx, endpoint)
+	})
+	return err
+}
+
 type auth struct {
 	in *integration
 	to exec.Auth

@@ -73,6 +73,9 @@ func newIntegration(rt *Runtime, a provider.Adapter) *integration {
 	if has(exec.FacetSingleQuery, f.SingleQuery != nil) {
 		v.SingleQuery = singleQuery{in, f.SingleQuery}
 	}
+	if has(exec.FacetEndpoints, f.Endpoints != nil) {
+		v.Endpoints = endpoints{in, f.Endpoints}
+	}
 	v.Manifest = m
 	return in
 }
