@@ -10,7 +10,9 @@ import (
 // subprotocol [MuxProtocol]. Text frames carry one [ClientFrame] (upwards) or
 // one [ServerFrame] (downwards). A logical stream is opened by the client under
 // a number it has not used before on this socket, gives items in order and ends
-// once, with end or error. Requests that change something never travel here.
+// once, with end or error. Numbers grow. A stream that the client cancels ends
+// with end, and nothing of it follows. Requests that change something never
+// travel here.
 const (
 	MuxPath     = Base + "/mux"
 	MuxProtocol = "garcon.mux.v1"
@@ -170,6 +172,9 @@ type FoldersItem struct {
 	Folder  *Folder  `json:"folder,omitempty"`
 	ID      string   `json:"id,omitempty"`
 	Order   []string `json:"order,omitempty"`
+	// Archived is the whole set of archived chats, in the snapshot and in an
+	// item of its own; absent in such an item it is empty.
+	Archived []string `json:"archived,omitempty"`
 }
 
 // ItemOrder is the type of a folders item that carries only the order.
@@ -185,7 +190,12 @@ type FollowArgs struct {
 
 // FollowItem is an item of [StreamChat]. The first is a snapshot; then rows
 // follow without gaps, and live parts as they grow. An item with rows ends the
-// live parts that the rows name by part id.
+// live parts that the rows name by part id. A later snapshot replaces
+// everything: it comes when the client was too far behind to be sent all that
+// happened, and when the transcript was reloaded (View differs).
+//
+// An update of a live part has the offset at which the text sent so far ends
+// (in bytes of UTF-8), or 0 when it holds the whole text again.
 type FollowItem struct {
 	Type string `json:"type"`
 	View string `json:"view,omitempty"`
