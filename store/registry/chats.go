@@ -118,21 +118,20 @@ func (s *Store) CreateChat(ctx context.Context, c Chat, sub Submission) (created
 	if err != nil {
 		return Chat{}, false, err
 	}
-	if len(sub.RequestID) > maxKey {
-		return Chat{}, false, fmt.Errorf("%w: the request id has %d bytes", ErrInvalid, len(sub.RequestID))
+	if err := sub.check(); err != nil {
+		return Chat{}, false, err
 	}
-	created = c
+	// The writer may still be at it when ctx ends, so it has variables of its own.
+	result, known := c, false
 	err = s.do(ctx, func(t *txn) error {
-		known, err := lookSubmission(t, sub)
+		earlier, err := lookSubmission(t, sub)
 		if err != nil {
 			return err
 		}
-		if known != "" {
-			at, ok := t.get(place{bucketChats, known})
-			if ok {
-				replayed = true
-				created = Chat{}
-				return json.Unmarshal(at, &created)
+		if earlier != "" {
+			if at, ok := t.get(place{bucketChats, earlier}); ok {
+				result, known = Chat{}, true
+				return json.Unmarshal(at, &result)
 			}
 			// Its chat was deleted. Making another would bring it back.
 			return fmt.Errorf("%w: the chat of this request was deleted", ErrConflict)
@@ -149,7 +148,16 @@ func (s *Store) CreateChat(ctx context.Context, c Chat, sub Submission) (created
 	if err != nil {
 		return Chat{}, false, err
 	}
-	return created, replayed, nil
+	return result, known, nil
+}
+
+// check refuses what cannot be remembered, or would be taken for a record of
+// another kind in the same bucket.
+func (s Submission) check() error {
+	if len(s.RequestID) > maxKey || strings.HasPrefix(s.RequestID, "\x00") {
+		return fmt.Errorf("%w: a request id of %d bytes", ErrInvalid, len(s.RequestID))
+	}
+	return nil
 }
 
 // lookSubmission returns the chat an earlier submission made, "" for none.
@@ -223,11 +231,18 @@ func orderPlace(n int64) place {
 // Submission returns the chat that an earlier submission made. It fails with
 // [ErrConflict] when the fingerprint differs.
 func (s *Store) Submission(ctx context.Context, sub Submission) (chatID string, ok bool, err error) {
+	if err := sub.check(); err != nil {
+		return "", false, err
+	}
+	var found string
 	err = s.do(ctx, func(t *txn) (err error) {
-		chatID, err = lookSubmission(t, sub)
+		found, err = lookSubmission(t, sub)
 		return err
 	})
-	return chatID, chatID != "", err
+	if err != nil {
+		return "", false, err
+	}
+	return found, found != "", nil
 }
 
 // UpdateChat changes a chat. change runs on the store's writer goroutine, must

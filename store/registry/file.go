@@ -86,6 +86,11 @@ func openFile(path, version string, faults boltfile.Faults) (*boltfile.File, rec
 func readAll(f *boltfile.File) (records, error) {
 	all := records{}
 	err := f.View(func(tx *bolt.Tx) error {
+		for _, name := range fixedBuckets {
+			if tx.Bucket([]byte(name)) == nil {
+				return &boltfile.DamageError{Reason: "it has no " + name + " bucket"}
+			}
+		}
 		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
 			if string(name) == string(boltfile.Meta().Name) {
 				return nil

@@ -40,10 +40,14 @@ type Store struct {
 	changes chan *change
 	quit    chan struct{}
 	close   sync.Once
-	writer  sync.WaitGroup
+	// ended is closed when the writer has ended.
+	ended chan struct{}
+	// tasks are the writer and the keeping of a copy.
+	tasks sync.WaitGroup
 
-	// committed is what the file holds. It belongs to the writer.
-	committed records
+	// committed is what the file holds, and doubtful what it held of the places
+	// that a failed commit touched, nil for nothing. They belong to the writer.
+	committed, doubtful records
 
 	mu       sync.RWMutex // guards what follows
 	chats    map[string]Chat
@@ -61,7 +65,7 @@ type Store struct {
 func Open(_ context.Context, path string, opts Options) (*Store, error) {
 	s := &Store{
 		log: opts.Log, clock: opts.Clock, changes: make(chan *change, maxGroup), quit: make(chan struct{}),
-		watchers: map[int]func(Change){},
+		ended: make(chan struct{}), doubtful: records{}, watchers: map[int]func(Change){},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -80,35 +84,30 @@ func Open(_ context.Context, path string, opts Options) (*Store, error) {
 		_ = s.file.Close() // the file is damaged; that is the error to report
 		return nil, describe(path, &boltfile.DamageError{Path: path, Reason: err.Error()})
 	}
-	if err := keepCopy(path); err != nil {
-		s.log.Warn("no copy of the workspace file could be kept", "path", path, "err", err)
-	}
-	s.writer.Go(s.write)
+	s.tasks.Go(s.write)
+	s.tasks.Go(func() {
+		if err := keepCopy(s.file); err != nil {
+			s.log.Warn("no copy of the workspace file could be kept", "path", path, "err", err)
+		}
+	})
 	return s, nil
 }
 
 // Close waits for changes in progress and closes the file.
 func (s *Store) Close() error {
 	s.close.Do(func() { close(s.quit) })
-	s.writer.Wait()
+	s.tasks.Wait()
 	return s.file.Close()
 }
 
-// load replaces the memory by the content of a file.
+// load fills the memory with the content of the file, before anyone else has
+// the store.
 func (s *Store) load(all records) error {
-	fresh := Store{
-		chats: map[string]Chat{}, deleted: map[string]bool{}, provider: map[string]Provider{},
-		keys: map[string]exec.Credential{}, raw: map[string]map[string]json.RawMessage{},
-	}
-	if _, err := fresh.take(all); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.committed = all
-	s.chats, s.deleted, s.provider, s.keys, s.raw = fresh.chats, fresh.deleted, fresh.provider, fresh.keys, fresh.raw
-	s.lastChat = max(s.lastChat, fresh.lastChat)
-	return nil
+	s.chats, s.deleted, s.provider = map[string]Chat{}, map[string]bool{}, map[string]Provider{}
+	s.keys, s.raw = map[string]exec.Credential{}, map[string]map[string]json.RawMessage{}
+	_, err := s.take(all)
+	return err
 }
 
 // publish makes committed changes visible and tells the watchers.

@@ -251,6 +251,7 @@ func TestKeys(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
+	must(t, s.Close()) // the copy is complete then
 	if info, err := os.Stat(path + copySuffix); err != nil || info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("the copy, which holds keys too, has mode %v, %v", info.Mode(), err)
 	}
@@ -295,7 +296,10 @@ func TestFailedCommits(t *testing.T) {
 			if took {
 				faults = boltfile.Faults{After: full}
 			}
-			s := open(t, filepath.Join(t.TempDir(), "w.db"), Options{faults: faults})
+			path := filepath.Join(t.TempDir(), "w.db")
+			s := open(t, path, Options{faults: faults})
+			seen := 0
+			defer s.Watch(func(Change) { seen++ })()
 			c, _, err := s.CreateChat(t.Context(), chat("", "before"), Submission{})
 			must(t, err)
 			fail.Store(true)
@@ -306,18 +310,118 @@ func TestFailedCommits(t *testing.T) {
 			if got, _ := s.Chat(c.ID); got.Title != "before" {
 				t.Errorf("an uncommitted title is shown: %q", got.Title)
 			}
+			for _, err := range []error{
+				s.DeleteChat(t.Context(), c.ID),
+				s.PutSetting(t.Context(), "s", json.RawMessage("1")),
+				s.Collection("new").Put(t.Context(), "r", json.RawMessage("1")),
+			} {
+				if !errors.Is(err, ErrStorage) {
+					t.Fatalf("error %v", err)
+				}
+			}
 			fail.Store(false)
-			// The next change builds on what the file holds.
+			// Who was told that a change failed must not meet it later.
 			got, err := s.UpdateChat(t.Context(), c.ID, func(c *Chat) error { c.Preview = "after"; return nil })
 			must(t, err)
-			want := "before"
-			if took {
-				want = "during"
+			if got.Title != "before" || got.Preview != "after" || got.Revision != 2 || seen != 2 {
+				t.Errorf("after the failure: %+v, %d changes seen", got, seen)
 			}
-			if got.Title != want || got.Preview != "after" {
-				t.Errorf("after the failure: %+v", got)
+			fail.Store(true)
+			if _, _, err := s.CreateChat(t.Context(), chat("", "never"), Submission{RequestID: "r"}); !errors.Is(err, ErrStorage) {
+				t.Fatalf("error %v", err)
+			}
+			fail.Store(false)
+			must(t, s.Close())
+			s = open(t, path, Options{})
+			if diff := cmp.Diff([]Chat{got}, s.Chats()); diff != "" {
+				t.Errorf("after a restart (-want +got):\n%s", diff)
+			}
+			if _, ok := s.Setting("s"); ok || s.Deleted(c.ID) || len(s.Collection("new").All()) != 0 {
+				t.Error("a failed change turned up")
+			}
+			if _, ok, err := s.Submission(t.Context(), Submission{RequestID: "r"}); ok || err != nil {
+				t.Errorf("a failed submission is remembered: %v, %v", ok, err)
 			}
 		})
+	}
+}
+
+// TestCloseLeavesNobodyWaiting closes while changes come.
+func TestCloseLeavesNobodyWaiting(t *testing.T) {
+	for range 20 {
+		path := filepath.Join(t.TempDir(), "w.db")
+		s, err := Open(t.Context(), path, Options{})
+		must(t, err)
+		var wg sync.WaitGroup
+		var made atomic.Int32
+		started := make(chan struct{}, 8)
+		for range 8 {
+			wg.Go(func() {
+				for {
+					_, _, err := s.CreateChat(context.Background(), chat("", "x"), Submission{})
+					if errors.Is(err, ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					made.Add(1)
+					select {
+					case started <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		<-started
+		must(t, s.Close())
+		wg.Wait()
+		if n := len(open(t, path, Options{}).Chats()); n != int(made.Load()) {
+			t.Fatalf("%d chats are there, %d were confirmed", n, made.Load())
+		}
+	}
+}
+
+func TestSubmissionsCannotPassForOtherRecords(t *testing.T) {
+	s := newStore(t)
+	for _, id := range []string{submissionRange, submissionOrder + "0", strings.Repeat("x", maxKey+1)} {
+		if _, _, err := s.CreateChat(t.Context(), chat("", "x"), Submission{RequestID: id}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%.20q: %v", id, err)
+		}
+		if _, _, err := s.Submission(t.Context(), Submission{RequestID: id}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%.20q: %v", id, err)
+		}
+	}
+}
+
+// TestCancelledChange leaves while its commit is under way.
+func TestCancelledChange(t *testing.T) {
+	gate, entered := make(chan struct{}), make(chan struct{}, 1)
+	var stall atomic.Bool
+	s := open(t, filepath.Join(t.TempDir(), "w.db"), Options{faults: boltfile.Faults{Before: func() error {
+		if stall.CompareAndSwap(true, false) {
+			entered <- struct{}{}
+			<-gate
+		}
+		return nil
+	}}})
+	stall.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error)
+	go func() {
+		_, _, err := s.CreateChat(ctx, chat("", "slow"), Submission{RequestID: "r"})
+		result <- err
+	}()
+	<-entered
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	close(gate)
+	c, replayed, err := s.CreateChat(t.Context(), chat("", "again"), Submission{RequestID: "r"})
+	if err != nil || !replayed || c.Title != "slow" {
+		t.Errorf("repeated: %+v, %v, %v", c, replayed, err)
 	}
 }
 
@@ -334,14 +438,18 @@ func TestDamageIsRefusedAndNamesTheCopy(t *testing.T) {
 	s, err = Open(t.Context(), path, Options{}) // keeps a copy with all chats
 	must(t, err)
 	must(t, s.Close())
+	want := s.Chats()
 	good, err := os.ReadFile(path)
 	must(t, err)
 	refused := 0
-	for i := range 60 {
+	for i := range 120 {
 		bad := slices.Clone(good)
-		if i%3 == 0 {
+		switch i % 3 {
+		case 0:
 			bad = bad[:rand.IntN(len(bad))]
-		} else {
+		case 1:
+			bad[rand.IntN(len(bad))] ^= 1 << rand.IntN(8)
+		default:
 			for range 16 {
 				bad[rand.IntN(len(bad))] ^= 1 << rand.IntN(8)
 			}
@@ -350,8 +458,8 @@ func TestDamageIsRefusedAndNamesTheCopy(t *testing.T) {
 		s, err := Open(t.Context(), path, Options{})
 		if err == nil {
 			// The flips hit what nothing uses.
-			if n := len(s.Chats()); n != 200 {
-				t.Errorf("opened with %d chats", n)
+			if diff := cmp.Diff(want, s.Chats()); diff != "" {
+				t.Errorf("opened with other chats (-want +got):\n%s", diff)
 			}
 			must(t, s.Close())
 			continue
@@ -443,6 +551,32 @@ func TestAgainstAModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// BenchmarkOpen10k opens a workspace of ten thousand chats.
+func BenchmarkOpen10k(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "w.db")
+	s, err := Open(b.Context(), path, Options{})
+	must(b, err)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			for range 100 {
+				if _, _, err := s.CreateChat(context.Background(), chat("", "a title of usual length"), Submission{}); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(b, s.Close())
+	for b.Loop() {
+		s, err := Open(b.Context(), path, Options{})
+		must(b, err)
+		b.StopTimer()
+		must(b, s.Close())
+		b.StartTimer()
+	}
 }
 
 func BenchmarkUpdatesTogether(b *testing.B) {

@@ -3,8 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-
-	"garcon/store/internal/boltfile"
 )
 
 // maxGroup bounds how many changes share one commit, so that the first of them
@@ -60,12 +58,21 @@ func (s *Store) do(ctx context.Context, apply func(*txn) error) error {
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-s.ended:
+	}
+	// The change may have been the last to be made, or have come too late.
+	select {
+	case err := <-c.done:
+		return err
+	default:
+		return ErrClosed
 	}
 }
 
 // write serves changes until the store is closed; those that are queued by then
 // are still made.
 func (s *Store) write() {
+	defer close(s.ended)
 	for {
 		select {
 		case c := <-s.changes:
@@ -76,6 +83,9 @@ func (s *Store) write() {
 				case c := <-s.changes:
 					s.commit(s.gather(c))
 				default:
+					if err := s.undoFailure(); err != nil {
+						s.log.Warn("undo a failed change of the workspace", "err", err)
+					}
 					return
 				}
 			}
@@ -99,7 +109,7 @@ func (s *Store) gather(first *change) []*change {
 
 // commit makes a group of changes in one transaction of the file.
 func (s *Store) commit(group []*change) {
-	if err := s.settleFailure(); err != nil {
+	if err := s.undoFailure(); err != nil {
 		for _, c := range group {
 			c.done <- err
 		}
@@ -116,31 +126,42 @@ func (s *Store) commit(group []*change) {
 		t.group.merge(t.pending)
 		accepted = append(accepted, c)
 	}
-	var err error
-	if len(t.group) > 0 {
-		if err = writeAll(s.file, t.group); err == nil {
-			s.publish(t.group)
-		} else if damage, ok := errors.AsType[*boltfile.DamageError](err); ok {
-			err = describe(damage.Path, damage)
-		}
+	err := s.store(t.group)
+	if err == nil {
+		s.publish(t.group)
 	}
 	for _, c := range accepted {
 		c.done <- err
 	}
 }
 
-// settleFailure reads the file anew after a commit that failed: it may have
-// taken all the same, and what follows must build on what is there.
-func (s *Store) settleFailure() error {
-	if !s.file.Suspect() {
+// store writes changes to the file. When that fails it remembers what to put
+// back.
+func (s *Store) store(changes records) error {
+	if len(changes) == 0 {
 		return nil
 	}
-	if err := s.file.Reopen(); err != nil {
-		return err
+	err := writeAll(s.file, changes)
+	if errors.Is(err, ErrStorage) {
+		for bucket, values := range changes {
+			for key := range values {
+				s.doubtful.set(place{bucket, key}, s.committed[bucket][key])
+			}
+		}
 	}
-	all, err := readAll(s.file)
-	if err != nil {
-		return err
+	return describe(s.file.Path(), err)
+}
+
+// undoFailure makes the file agree with what the owners of a failed commit were
+// told. One that failed in its last wait for the disk may have taken all the
+// same, so what it touched is written again as it was.
+func (s *Store) undoFailure() error {
+	if len(s.doubtful) == 0 {
+		return nil
 	}
-	return s.load(all)
+	if err := writeAll(s.file, s.doubtful); err != nil {
+		return describe(s.file.Path(), err)
+	}
+	s.doubtful = records{}
+	return nil
 }
