@@ -117,6 +117,7 @@ func (c *agentsList) Run(ctx context.Context, i *Invocation) error {
 	if i.json {
 		return i.document(agentsDocument{t.executor, agents})
 	}
+	var problems []string
 	out := table{head: []string{"ID", "NAME", "INSTALLED", "VERSION", "SIGNED IN", "PROBLEM"}, flex: 5, empty: "The executor has no agents."}
 	for _, a := range agents {
 		cells := []string{a.ID, a.Label, "", "", "", a.Problem}
@@ -126,9 +127,20 @@ func (c *agentsList) Run(ctx context.Context, i *Invocation) error {
 				cells[5] = nextStep(s)
 			}
 		}
+		if i.StdoutTerminal && cells[5] != "" {
+			// A column would be cut where the command that helps is.
+			problems = append(problems, a.Label+": "+cells[5])
+			cells[5] = ""
+		}
 		out.rows = append(out.rows, cells)
 	}
-	return i.table(out)
+	if err := i.table(out); err != nil {
+		return err
+	}
+	for _, p := range problems {
+		i.note("%s", VisibleLine(p))
+	}
+	return nil
 }
 
 // nextStep says what keeps an agent from being used, and the command that

@@ -48,7 +48,7 @@ func TestListOnATerminal(t *testing.T) {
 	got := f.runEnv(t.Context(), e, stdout, stderr, "chats")
 	got.want(t, ExitOK, "~/src", "")
 	lines := strings.Split(got.stdout, "\n")
-	if !strings.HasPrefix(lines[0], "ID                STATE") || !strings.Contains(lines[1], "now") {
+	if !strings.HasPrefix(lines[0], "ID                STATE") || !strings.Contains(lines[1], "now") || !strings.HasSuffix(lines[0], "TAGS  MARKS") {
 		t.Errorf("%s", got.stdout)
 	}
 	if !strings.Contains(lines[2], "…") || strings.Contains(got.stdout, "\x1b") {

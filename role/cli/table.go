@@ -55,20 +55,21 @@ func (e *Env) table(t table) error {
 	return e.printf("%s", b.String())
 }
 
-// widths returns the width of each column, in terminal cells.
+// widths returns the width of each column, in terminal cells; that of a column
+// without any text is zero, and it is left out.
 func (t table) widths(cells [][]string, screen int) []int {
 	widths := make([]int, len(t.head))
-	for j, h := range t.head {
-		widths[j] = runewidth.StringWidth(h)
-	}
 	for _, r := range cells {
 		for j, cell := range r {
 			widths[j] = max(widths[j], runewidth.StringWidth(cell))
 		}
 	}
-	total := len(columnGap) * (len(widths) - 1)
-	for _, w := range widths {
-		total += w
+	total := -len(columnGap)
+	for j, w := range widths {
+		if w > 0 {
+			widths[j] = max(w, runewidth.StringWidth(t.head[j]))
+			total += widths[j] + len(columnGap)
+		}
 	}
 	if total > screen {
 		widths[t.flex] = max(min(widths[t.flex], minFlex), widths[t.flex]-(total-screen))
@@ -79,7 +80,10 @@ func (t table) widths(cells [][]string, screen int) []int {
 func writeAligned(b *strings.Builder, cells []string, widths []int) {
 	var line strings.Builder
 	for j, cell := range cells {
-		if j > 0 {
+		if widths[j] == 0 {
+			continue
+		}
+		if line.Len() > 0 {
 			line.WriteString(columnGap)
 		}
 		cell = runewidth.Truncate(cell, widths[j], "…")
