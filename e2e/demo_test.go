@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // What a newcomer types first: two commands, and what the first one says to do.
@@ -35,8 +38,7 @@ func TestFirstMinute(t *testing.T) {
 func TestStopEndsTurns(t *testing.T) {
 	w := New(t)
 	c := w.Controller()
-	out := w.Must("chats", "start-async", "--agent", "demo", "--title", "Long work", "hang")
-	chat := regexp.MustCompile(`chat id: (\d+)`).FindStringSubmatch(out)[1]
+	chat := chatID(t, w.Must("chats", "start-async", "--agent", "demo", "--title", "Long work", "hang"))
 	Until(t, goneTimeout, "the turn is running", func() bool {
 		return strings.Contains(w.Must("chats", "list"), chat+"\trunning\t")
 	})
@@ -51,4 +53,67 @@ func TestStopEndsTurns(t *testing.T) {
 	if read := w.Must("chats", "read", chat); !strings.Contains(read, "[run] interrupted") {
 		t.Errorf("the transcript does not say that the turn was interrupted:\n%s", read)
 	}
+}
+
+// stubborn is a command that does not end when it is asked to.
+const stubborn = "run: trap '' TERM INT HUP; touch started; while :; do sleep 0.1; done"
+
+// The second signal does not wait for what will not end, and leaves nothing
+// either.
+func TestSecondSignalHurries(t *testing.T) {
+	w := New(t)
+	c := w.Controller()
+	w.Must("chats", "start-async", "--agent", "demo", "--permissions", "bypass", stubborn)
+	Until(t, readyTimeout, "the command is running", func() bool {
+		_, err := os.Stat(w.Project + "/started")
+		return err == nil
+	})
+	begin := time.Now()
+	// Two different signals, as two of the same may arrive as one.
+	c.Signal(syscall.SIGINT)
+	c.Signal(syscall.SIGTERM)
+	c.Wait()
+	if took := time.Since(begin); took > hurryTimeout {
+		t.Errorf("ending took %s", took)
+	}
+	w.NothingLeft()
+}
+
+// hurryTimeout is far below the time that agents get to end politely.
+const hurryTimeout = 10 * time.Second
+
+// One signal ends what does not want to end, too, after a while.
+func TestStubbornCommandIsEnded(t *testing.T) {
+	w := New(t)
+	w.Controller()
+	chat := chatID(t, w.Must("chats", "start-async", "--agent", "demo", "--permissions", "bypass", stubborn))
+	Until(t, readyTimeout, "the command is running", func() bool {
+		_, err := os.Stat(w.Project + "/started")
+		return err == nil
+	})
+	w.Must("chats", "stop", chat)
+	if r := w.Garcon("chats", "wait", chat); r.Code != 4 {
+		t.Errorf("the turn ended with %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	Until(t, goneTimeout, "the command is gone", func() bool {
+		for _, p := range w.Census() {
+			if strings.Contains(p.Command, "touch started") {
+				return false
+			}
+		}
+		return true
+	})
+	if out := w.Must("chats", "resume", chat, "say next"); !strings.HasSuffix(out, "next\n") {
+		t.Errorf("the next turn says %s", out)
+	}
+}
+
+// chatID returns the chat id that a command printed.
+func chatID(t testing.TB, out string) string {
+	t.Helper()
+	m := regexp.MustCompile(`chat id: (\d{16})`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("no chat id in %s", out)
+	}
+	return m[1]
 }

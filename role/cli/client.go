@@ -72,22 +72,12 @@ type request struct {
 	rawSize int64
 }
 
-// outcome says what a failed request can have done.
-type outcome int
-
-const (
-	// notSent: the server never saw the request.
-	notSent outcome = iota
-	// answered: the server refused it.
-	answered
-	// unknown: the request was sent and the answer lost.
-	unknown
-)
-
 // transportError is a request that got no answer.
 type transportError struct {
-	outcome outcome
-	err     error
+	// sent says that the server may have seen the request; then nobody knows
+	// what it did.
+	sent bool
+	err  error
 }
 
 func (t *transportError) Error() string { return t.err.Error() }
@@ -103,16 +93,16 @@ func (c *client) call(ctx context.Context, r request, out any) error {
 	defer func() { _ = reply.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(reply.Body, maxReply+1))
 	if err != nil {
-		return &transportError{unknown, fmt.Errorf("read the server's answer: %w", err)}
+		return &transportError{true, fmt.Errorf("read the server's answer: %w", err)}
 	}
 	if len(data) > maxReply {
-		return &transportError{unknown, fmt.Errorf("the server's answer is over %d MiB", maxReply>>20)}
+		return &transportError{true, fmt.Errorf("the server's answer is over %d MiB", maxReply>>20)}
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return &transportError{unknown, fmt.Errorf("the server's answer cannot be understood: %w", err)}
+		return &transportError{true, fmt.Errorf("the server's answer cannot be understood: %w", err)}
 	}
 	return nil
 }
@@ -138,9 +128,9 @@ func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
 			err = u.Err
 		}
 		if o, ok := errors.AsType[*net.OpError](err); ok && o.Op == "dial" {
-			return nil, &transportError{notSent, err}
+			return nil, &transportError{sent: false, err: err}
 		}
-		return nil, &transportError{unknown, err}
+		return nil, &transportError{true, err}
 	}
 	reply.Body = &endingBody{reply.Body, cancel}
 	if reply.StatusCode >= http.StatusOK && reply.StatusCode < http.StatusMultipleChoices {
@@ -215,7 +205,7 @@ func refusal(reply *http.Response) error {
 	if mediaType, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type")); mediaType == "application/json" {
 		data, err := io.ReadAll(io.LimitReader(reply.Body, maxErrorReply))
 		if err != nil {
-			return &transportError{unknown, fmt.Errorf("read the server's answer: %w", err)}
+			return &transportError{true, fmt.Errorf("read the server's answer: %w", err)}
 		}
 		var envelope api.Envelope
 		if err := json.Unmarshal(data, &envelope); err == nil && envelope.Error != nil && envelope.Error.Code != "" {
@@ -224,7 +214,7 @@ func refusal(reply *http.Response) error {
 		}
 	}
 	// Not garcon, or something in between: nobody knows what it did.
-	return &transportError{unknown, fmt.Errorf("the server answered %s", reply.Status)}
+	return &transportError{true, fmt.Errorf("the server answered %s", reply.Status)}
 }
 
 // endingBody ends a request's context with its body.

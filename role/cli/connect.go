@@ -144,7 +144,7 @@ func (i *Invocation) explain(err error, what string) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		message = fmt.Sprintf("cannot %s: no answer in time", what)
-	case t.outcome == notSent:
+	case !t.sent:
 		hint = fmt.Sprintf("It may have ended. Start it again: garcon %s --config-dir %s", i.roleOr(), shellQuote(i.root))
 	}
 	return unavailable(message, hint, err)

@@ -202,7 +202,7 @@ func (c *chatsExport) Run(ctx context.Context, i *Invocation) error {
 	}
 	n, err := writeFile(file, reply.Body)
 	if err != nil {
-		return i.explain(&transportError{unknown, err}, "export the chat to "+c.Output)
+		return i.explain(&transportError{true, err}, "export the chat to "+c.Output)
 	}
 	if i.json {
 		return i.document(exportDocument{c.Chat, file, c.Format, n})
@@ -215,7 +215,7 @@ func (c *chatsExport) Run(ctx context.Context, i *Invocation) error {
 func (i *Invocation) copyOut(r io.Reader) error {
 	if !i.StdoutTerminal {
 		if _, err := io.Copy(i.Stdout, r); err != nil {
-			return i.explain(&transportError{unknown, err}, "export the chat")
+			return i.explain(&transportError{true, err}, "export the chat")
 		}
 		return nil
 	}
@@ -229,7 +229,7 @@ func (i *Invocation) copyOut(r io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return i.explain(&transportError{unknown, err}, "export the chat")
+			return i.explain(&transportError{true, err}, "export the chat")
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (i *Invocation) submit(ctx context.Context, what string, r request) (api.Ac
 			return accepted, nil
 		}
 		if t, ok := errors.AsType[*transportError](err); ok {
-			uncertain = uncertain || t.outcome == unknown
+			uncertain = uncertain || t.sent
 		} else {
 			return api.Accepted{}, i.afterUncertain(i.withCommand(err), uncertain)
 		}
