@@ -51,7 +51,8 @@ type Root struct {
 // OpenRoot takes the lease of the role on dir, which it creates with mode 0700.
 // The lease is a kernel lock on a file that is never removed: its content means
 // nothing, and it ends with the process however that ends. A root that somebody
-// else could write to is refused.
+// else could write to is refused. With the lease taken, the runtime descriptor
+// of an earlier process is removed.
 func OpenRoot(dir string, role Role) (*Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -80,7 +81,13 @@ func OpenRoot(dir string, role Role) (*Root, error) {
 		}
 		return nil, e
 	}
-	return &Root{dir: own, role: role, lock: lock}, nil
+	r := &Root{dir: own, role: role, lock: lock}
+	// Whoever finds the descriptor of an earlier process would talk to a port
+	// that may be somebody else's by now.
+	if err := os.Remove(r.RuntimeFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(fmt.Errorf("remove the runtime file of an earlier process: %w", err), r.Close())
+	}
+	return r, nil
 }
 
 // privateDir makes dir if it is not there and refuses one that others could
@@ -110,7 +117,7 @@ func privateDir(dir string) error {
 func (r *Root) Dir() string { return r.dir }
 
 // RuntimeFile returns where the role's runtime descriptor goes.
-func (r *Root) RuntimeFile() string { return filepath.Join(r.dir, "runtime.json") }
+func (r *Root) RuntimeFile() string { return filepath.Join(r.dir, runtimefile.Name) }
 
 // Close gives the lease back.
 func (r *Root) Close() error { return r.lock.Unlock() }

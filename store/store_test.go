@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -14,7 +15,10 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
+	"garcon/proto/row"
+	"garcon/store/ledger"
 	"garcon/store/runtimefile"
 )
 
@@ -79,6 +83,9 @@ func TestOneControllerToARoot(t *testing.T) {
 	_ = stdin.Close()
 	r, err := OpenRoot(dir, RoleController)
 	must(t, err)
+	if _, err := runtimefile.Read(r.RuntimeFile()); !errors.Is(err, runtimefile.ErrMissing) {
+		t.Errorf("the descriptor of the process that is gone: %v", err)
+	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the root's mode is %v, %v", info.Mode(), err)
 	}
@@ -115,6 +122,20 @@ func TestRootsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestUnremovableDescriptor puts something that is not a descriptor in its place.
+func TestUnremovableDescriptor(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "runtime.json", "x"), 0o700))
+	if _, err := OpenRoot(dir, RoleController); err == nil || !strings.Contains(err.Error(), "runtime.json") {
+		t.Fatalf("error %v", err)
+	}
+	// The lease was given back.
+	must(t, os.RemoveAll(filepath.Join(dir, "runtime.json")))
+	r, err := OpenRoot(dir, RoleController)
+	must(t, err)
+	must(t, r.Close())
+}
+
 func openRoot(t *testing.T) *Root {
 	t.Helper()
 	r, err := OpenRoot(t.TempDir(), RoleController)
@@ -145,6 +166,11 @@ func TestWorkspaceInsideTheExecutor(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(root, "executor"), 0o700))
 			must(t, os.Symlink("executor", filepath.Join(root, "workspaces")))
 		},
+		"a part of the workspace is a link": func(t *testing.T, root string) {
+			must(t, os.MkdirAll(filepath.Join(root, "executor", "chats"), 0o700))
+			must(t, os.MkdirAll(filepath.Join(root, "workspaces", "default"), 0o700))
+			must(t, os.Symlink(filepath.Join(root, "executor", "chats"), filepath.Join(root, "workspaces", "default", "chats")))
+		},
 		"the executor is a link to the workspaces": func(t *testing.T, root string) {
 			must(t, os.MkdirAll(filepath.Join(root, "workspaces"), 0o700))
 			must(t, os.Symlink("workspaces", filepath.Join(root, "executor")))
@@ -158,6 +184,102 @@ func TestWorkspaceInsideTheExecutor(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+func TestWorkspacesThatAreRefused(t *testing.T) {
+	executor, err := OpenRoot(t.TempDir(), RoleExecutor)
+	must(t, err)
+	defer executor.Close()
+	if _, err := executor.OpenWorkspace(t.Context(), "default", Options{}); err == nil {
+		t.Error("an executor opened a workspace")
+	}
+	for _, part := range []string{"workspaces", "workspaces/default", "workspaces/default/chats", "workspaces/default/attachments"} {
+		r := openRoot(t)
+		must(t, os.MkdirAll(filepath.Join(r.Dir(), part), 0o700))
+		must(t, os.Chmod(filepath.Join(r.Dir(), part), 0o777))
+		if _, err := r.OpenWorkspace(t.Context(), "default", Options{}); err == nil || !strings.Contains(err.Error(), "others can write") {
+			t.Errorf("others can write to %s: %v", part, err)
+		}
+	}
+	r := openRoot(t)
+	file := filepath.Join(r.Dir(), "elsewhere.db")
+	must(t, os.MkdirAll(filepath.Join(r.Dir(), "workspaces", "default"), 0o700))
+	must(t, os.Symlink(file, filepath.Join(r.Dir(), "workspaces", "default", "workspace.db")))
+	if _, err := r.OpenWorkspace(t.Context(), "default", Options{}); err == nil {
+		t.Error("the workspace file is a link")
+	}
+	if _, err := os.Lstat(file); err == nil {
+		t.Error("a file was made where the link leads")
+	}
+}
+
+func TestWorkspaceKeeps(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 2 {
+		r, err := OpenRoot(dir, RoleController)
+		must(t, err)
+		w, err := r.OpenWorkspace(t.Context(), "default", Options{Version: "1"})
+		must(t, err)
+		l, err := w.Ledgers().OpenOrCreate(t.Context(), "1", ledger.CreateMeta{View: "v"})
+		must(t, err)
+		c, err := l.Append(t.Context(), ledger.Batch{Rows: []row.Row{row.New("", "", &row.User{Text: "x"})}})
+		if err != nil || c.First != int64(round) {
+			t.Fatalf("round %d: %+v, %v", round, c, err)
+		}
+		l.Release()
+		must(t, w.Registry().PutSetting(t.Context(), "round", json.RawMessage("1")))
+		if len(w.Quarantined()) != 0 {
+			t.Fatalf("set aside: %+v", w.Quarantined())
+		}
+		must(t, w.Close())
+		must(t, r.Close())
+	}
+}
+
+func TestAttachmentSweep(t *testing.T) {
+	r := openRoot(t)
+	w, err := r.OpenWorkspace(t.Context(), "default", Options{})
+	must(t, err)
+	defer func() { must(t, w.Close()) }()
+	a := w.Attachments()
+	put := func(content string) string {
+		digest, _, err := a.Put(t.Context(), strings.NewReader(content), 100)
+		must(t, err)
+		return digest
+	}
+	age := func(digest string) {
+		old := time.Now().Add(-time.Hour)
+		must(t, os.Chtimes(filepath.Join(a.dir, digest), old, old))
+	}
+	wanted, fresh, old, again := put("wanted"), put("fresh"), put("old one"), put("again")
+	for _, d := range []string{wanted, old, again} {
+		age(d)
+	}
+	put("again") // a message will refer to it in a moment
+	must(t, os.WriteFile(filepath.Join(a.dir, "README"), nil, 0o600))
+	freed, err := a.Sweep(t.Context(), func(d string) bool { return d == wanted }, time.Minute)
+	if err != nil || freed != int64(len("old one")) {
+		t.Fatalf("freed %d, %v", freed, err)
+	}
+	for digest, want := range map[string]bool{wanted: true, fresh: true, old: false, again: true, "README": false} {
+		if a.Has(digest) != want {
+			t.Errorf("%s is there: %v", digest, !want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(a.dir, "README")); err != nil {
+		t.Error("a foreign file was swept")
+	}
+	for range 2 {
+		must(t, a.Remove(wanted))
+	}
+	if a.Has(wanted) || !errors.Is(a.Remove("../x"), ErrDigest) {
+		t.Error("remove")
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Sweep(gone, func(string) bool { return false }, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
 	}
 }
 

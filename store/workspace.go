@@ -39,25 +39,35 @@ func (r *Root) OpenWorkspace(ctx context.Context, name string, opts Options) (*W
 	if !workspaceName.MatchString(name) {
 		return nil, fmt.Errorf("%q cannot be the name of a workspace: use letters, digits, dots and dashes", name)
 	}
-	dir := filepath.Join(r.dir, "workspaces", name)
-	inside, err := r.insideExecutor(dir)
-	if err != nil {
-		return nil, fmt.Errorf("look at workspace %s: %w", name, err)
+	if r.role != RoleController {
+		return nil, fmt.Errorf("open workspace %s: an %s has no workspaces", name, r.role)
 	}
-	if inside {
-		return nil, fmt.Errorf("workspace %s is inside the executor's directory; a controller and an executor never share files", name)
+	all := filepath.Join(r.dir, "workspaces")
+	dir := filepath.Join(all, name)
+	chats, attachments := filepath.Join(dir, "chats"), filepath.Join(dir, "attachments")
+	for _, path := range []string{dir, chats, attachments} {
+		inside, err := r.insideExecutor(path)
+		if err != nil {
+			return nil, fmt.Errorf("look at workspace %s: %w", name, err)
+		}
+		if inside {
+			return nil, fmt.Errorf("%s is inside the executor's directory; a controller and an executor never share files", path)
+		}
 	}
-	if err := privateDir(dir); err != nil {
-		return nil, err
+	for _, path := range []string{all, dir, chats, attachments} {
+		if err := privateDir(path); err != nil {
+			return nil, err
+		}
 	}
+	var err error
 	w := &Workspace{}
 	if w.registry, err = registry.Open(ctx, filepath.Join(dir, "workspace.db"), registry.Options{Log: opts.Log, Clock: opts.Clock, Version: opts.Version}); err != nil {
 		return nil, err
 	}
-	if w.ledgers, err = ledger.OpenSet(filepath.Join(dir, "chats"), ledger.Options{Log: opts.Log, Clock: opts.Clock, Version: opts.Version}); err != nil {
+	if w.ledgers, err = ledger.OpenSet(chats, ledger.Options{Log: opts.Log, Clock: opts.Clock, Version: opts.Version}); err != nil {
 		return nil, errors.Join(err, w.registry.Close())
 	}
-	if w.attachments, err = openAttachments(filepath.Join(dir, "attachments")); err != nil {
+	if w.attachments, err = openAttachments(attachments); err != nil {
 		return nil, errors.Join(err, w.ledgers.Close(), w.registry.Close())
 	}
 	return w, nil

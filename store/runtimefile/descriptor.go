@@ -19,6 +19,9 @@ const (
 	RoleExecutor   = "executor"
 )
 
+// Name is what a descriptor's file is called.
+const Name = "runtime.json"
+
 // maxSize bounds a descriptor, in bytes: several times what one takes.
 const maxSize = 16 << 10
 
@@ -160,7 +163,7 @@ func RemoveOwn(path, instanceID string) error {
 // Path returns where the role's descriptor is under the config root.
 func Path(root, role string) string {
 	if role == RoleExecutor {
-		return filepath.Join(root, "executor", "runtime.json")
+		return filepath.Join(root, "executor", Name)
 	}
-	return filepath.Join(root, "runtime.json")
+	return filepath.Join(root, Name)
 }

@@ -26,6 +26,14 @@ func openOwn(path string) (*os.File, error) {
 		return nil, refuse(ProblemSymlink, "it is a symbolic link")
 	case errors.Is(err, syscall.ENXIO):
 		return nil, refuse(ProblemNotRegular, "it is not a regular file")
+	case errors.Is(err, fs.ErrPermission):
+		// Somebody else's private file; say so if it can be told.
+		if info, statErr := os.Lstat(path); statErr == nil {
+			if refusal := checkInfo(info, refuse); refusal != nil {
+				return nil, refusal
+			}
+		}
+		return nil, fmt.Errorf("open runtime file: %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("open runtime file: %w", err)
 	}

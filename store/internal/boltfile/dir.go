@@ -7,16 +7,6 @@ import (
 	"path/filepath"
 )
 
-// SyncDir makes the names in a directory durable.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
 // CopyFile copies src to dst, which appears whole or not at all and is durable
 // when CopyFile returns.
 func CopyFile(src, dst string) error {

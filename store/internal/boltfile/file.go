@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -213,7 +212,7 @@ func (f *File) settle(err error, panicked bool) error {
 // of the process, once for each damaged file, and keeps the kernel's lock
 // unless that is given up first.
 func abandon(raw *os.File) {
-	_ = syscall.Flock(int(raw.Fd()), syscall.LOCK_UN)
+	unlock(raw)
 	raw.Close()
 }
 
@@ -246,8 +245,8 @@ func (f *File) reopen() error {
 func (f *File) open() error {
 	db, raw, err := openBolt(f.path, func() (*os.File, error) {
 		// Without O_CREATE: bbolt would make a new file in place of a missing
-		// one. O_NOFOLLOW keeps a link from leading out of the workspace.
-		raw, err := os.OpenFile(f.path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		// one. noFollow keeps a link from leading out of the workspace.
+		raw, err := os.OpenFile(f.path, os.O_RDWR|noFollow, 0)
 		if err != nil {
 			return nil, err
 		}

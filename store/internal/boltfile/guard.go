@@ -3,6 +3,7 @@ package boltfile
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 )
@@ -29,19 +30,10 @@ func storageError(op, path string, err error) error {
 	if already, ok := errors.AsType[*StorageError](err); ok {
 		return already
 	}
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	full := isFull(err)
 	if _, ok := errors.AsType[syscall.Errno](err); !ok {
 		// bbolt reports a failed resize as text only.
-		full = diskFull(path)
+		full = diskFull(filepath.Dir(path))
 	}
 	return &StorageError{Op: op, Path: path, Full: full, Err: err}
-}
-
-// diskFullBytes is how little space counts as none: bbolt asks for at least one
-// doubling of the smallest file.
-const diskFullBytes = 64 << 10
-
-func diskFull(path string) bool {
-	var st syscall.Statfs_t
-	return syscall.Statfs(path, &st) == nil && st.Bavail*uint64(st.Bsize) < diskFullBytes
 }
