@@ -110,7 +110,8 @@ func (t *turn) shell(ctx context.Context, command string) (*provider.Process, er
 
 // shellCommand runs a command in the foreground.
 func (t *turn) shellCommand(args []string) error {
-	call, err := t.call(bash(args[0], false))
+	command := commandOf(args)
+	call, err := t.call(bash(command, false))
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (t *turn) shellCommand(args []string) error {
 		return err
 	}
 	begun := time.Now()
-	p, err := t.shell(t.ctx, args[0])
+	p, err := t.shell(t.ctx, command)
 	if err != nil {
 		return t.resultOfFailure(call, err)
 	}
@@ -177,14 +178,15 @@ func (t *turn) resultOfFailure(call toolCall, err error) error {
 
 // background starts a command that goes on after the turn.
 func (t *turn) background(args []string) error {
-	call, err := t.call(bash(args[0], true))
+	command := commandOf(args)
+	call, err := t.call(bash(command, true))
 	if err != nil {
 		return err
 	}
 	if ok, err := t.approve(call); !ok {
 		return err
 	}
-	p, err := t.shell(t.ctx, args[0])
+	p, err := t.shell(t.ctx, command)
 	if err != nil {
 		return t.resultOfFailure(call, err)
 	}

@@ -247,9 +247,10 @@ func (t *turn) sleep(args []string) error {
 	return t.speak("I slept for "+args[0]+" seconds.", t.pace())
 }
 
-// hang waits until steered text asks for something else.
+// hang waits until text has been steered into the turn, which may have come
+// just before.
 func (t *turn) hang([]string) error {
-	for before := len(t.steps); len(t.steps) == before; {
+	for !t.steered {
 		select {
 		case <-t.wake:
 			t.takeSteers()
@@ -257,6 +258,7 @@ func (t *turn) hang([]string) error {
 			return errStopped
 		}
 	}
+	t.steered = false
 	return nil
 }
 

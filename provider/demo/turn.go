@@ -38,6 +38,8 @@ type turn struct {
 	said, thought int64
 	// planRefused makes the rest of the turn change nothing.
 	planRefused bool
+	// steered is set when text was steered in that nothing waited for.
+	steered bool
 
 	mu     sync.Mutex
 	steers []*steering
@@ -130,6 +132,7 @@ func (t *turn) takeSteers() {
 	t.mu.Unlock()
 	for _, one := range list {
 		if one.err == nil {
+			t.steered = true
 			t.steps = append(t.steps, t.c.a.steps(one.prompt.Text)...)
 		}
 	}

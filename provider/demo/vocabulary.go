@@ -3,6 +3,8 @@ package demo
 import (
 	"regexp"
 	"strings"
+
+	"garcon/proto/exec"
 )
 
 // phrase is one thing the agent understands.
@@ -40,7 +42,7 @@ func phrases() []*phrase {
 		{usage: "burst N", help: "N short rows as fast as they are taken", pattern: line(`burst (\d+)`), do: (*turn).burst},
 		{usage: "sleep N", help: "waits N seconds", pattern: line(`sleep (\d+(?:\.\d+)?)`), do: (*turn).sleep},
 		{usage: "hang", help: "waits until it is stopped or steered", pattern: line(`hang[.!]?`), do: (*turn).hang},
-		{usage: "run: COMMAND", help: "runs a shell command after asking", pattern: line("run(?:: *| +`)(.+?)`?"), mutates: true, do: (*turn).shellCommand},
+		{usage: "run: COMMAND", help: "runs a shell command after asking", pattern: line("run(?:: *(.+)| +(`[^`]+`))"), mutates: true, do: (*turn).shellCommand},
 		{usage: "background: COMMAND", help: "starts one that outlives the turn", pattern: line(`background: *(.+)`), mutates: true, do: (*turn).background},
 		{usage: "stop jobs", help: "ends background work", command: "stop-jobs", pattern: line(`/?stop[ -]jobs[.!]?`), do: (*turn).stopJobs},
 		{usage: "read FILE", help: "reads a file of the project", pattern: line(`read (\S+)`), do: (*turn).read},
@@ -60,9 +62,10 @@ func phrases() []*phrase {
 	}
 }
 
-// steps reads a prompt.
+// steps reads a prompt. Files that were mentioned in it are not asked for.
 func (a *Adapter) steps(prompt string) []step {
 	var list []step
+	prompt = exec.StripMentions(prompt)
 	for line := range strings.Lines(prompt) {
 		line = strings.TrimSpace(line)
 		for _, p := range a.phrases {
@@ -77,6 +80,18 @@ func (a *Adapter) steps(prompt string) []step {
 	}
 	chat := &phrase{do: (*turn).chat}
 	return []step{{chat, strings.TrimSpace(prompt), []string{strings.TrimSpace(prompt)}}}
+}
+
+// commandOf is the command line that the arguments of a phrase hold, without
+// the backticks that mark it as code. Any others are the shell's.
+func commandOf(args []string) string {
+	line := strings.Join(args, "")
+	if inner, ok := strings.CutPrefix(line, "`"); ok {
+		if inner, ok = strings.CutSuffix(inner, "`"); ok && inner != "" && !strings.Contains(inner, "`") {
+			return inner
+		}
+	}
+	return line
 }
 
 // helpText lists the vocabulary in Markdown.
