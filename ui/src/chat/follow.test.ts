@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest';
+import { Follow, FOLLOW_SLACK } from './follow';
+
+const at = (top: number, height = 1000, view = 200) => ({ top, height, view });
+
+it('follows until the reader scrolls up', () => {
+  const f = new Follow();
+  f.scrolled(at(800));
+  expect(f.following).toBe(true);
+  f.scrolled(at(790));
+  expect(f.following).toBe(false);
+});
+
+it('goes on within the slack, and only downwards', () => {
+  const f = new Follow();
+  f.scrolled(at(800));
+  f.scrolled(at(500));
+  f.scrolled(at(800 - FOLLOW_SLACK - 1));
+  expect(f.following).toBe(false);
+  f.scrolled(at(800 - FOLLOW_SLACK));
+  expect(f.following).toBe(true);
+  f.scrolled(at(800 - FOLLOW_SLACK - 2));
+  expect(f.following).toBe(false);
+});
+
+it.each([
+  ['the rows turned out to be smaller', at(700, 900)],
+  ['the pane grew', at(700, 1000, 300)],
+  ['new rows came below', at(800, 1400)],
+])('keeps following when %s', (_name, m) => {
+  const f = new Follow();
+  f.scrolled(at(800));
+  f.scrolled(m);
+  expect(f.following).toBe(true);
+});
+
+it('is turned off by the wheel before anything moved, if there is something above', () => {
+  const f = new Follow();
+  f.upward(at(0, 100));
+  expect(f.following).toBe(true);
+  f.upward(at(800));
+  expect(f.following).toBe(false);
+  f.resume();
+  expect(f.following).toBe(true);
+});
