@@ -207,7 +207,22 @@ func (b *binding) ask(ev exec.Event) {
 	if o.isFinished(r) {
 		// Stop came between the look above and the offer.
 		o.settleRequests(r)
+		return
 	}
+	o.announce(newsAsked, r.turn, askText(ask), 0)
+}
+
+// askText says in a line what is asked.
+func askText(r row.Row) string {
+	switch b := r.Body.(type) {
+	case *row.Permission:
+		return firstOf(b.Title, b.Input.Command, b.Reason, b.Name)
+	case *row.Question:
+		if len(b.Questions) > 0 {
+			return b.Questions[0].Text
+		}
+	}
+	return ""
 }
 
 // Resolved implements [permission.Owner].

@@ -43,6 +43,7 @@ type owner struct {
 
 	revision     uint64
 	liveRevision uint64
+	lastPart     uint64 // the newest part's serial
 	// changed is closed and replaced whenever anything a client can see of the
 	// chat changes.
 	changed chan struct{}
@@ -64,6 +65,10 @@ type acceptance struct {
 type part struct {
 	row.Live
 	text []byte
+	// serial tells parts of the same name apart; rewrites counts how often text
+	// that had been there was replaced.
+	serial   uint64
+	rewrites int
 }
 
 // maxPart bounds the text of a live part: a row could not hold more.
@@ -138,6 +143,7 @@ func (o *owner) wakeLocked() {
 func (o *owner) bumpLocked() {
 	o.revision++
 	o.wakeLocked()
+	o.s.subs.changed(o.id)
 }
 
 // Changed implements [permission.Owner].
@@ -203,7 +209,8 @@ func (o *owner) updatePart(l row.Live) {
 	defer o.mu.Unlock()
 	i := slices.IndexFunc(o.parts, func(p *part) bool { return p.RunID == l.RunID && p.PartID == l.PartID })
 	if i < 0 {
-		o.parts = append(o.parts, &part{Live: l})
+		o.lastPart++
+		o.parts = append(o.parts, &part{Live: l, serial: o.lastPart})
 		i = len(o.parts) - 1
 	}
 	p := o.parts[i]
@@ -214,6 +221,9 @@ func (o *owner) updatePart(l row.Live) {
 	// further on would be a mistake of the adapter, and showing its text late is
 	// better than not at all.
 	keep := min(l.Offset, len(p.text))
+	if keep < len(p.text) {
+		p.rewrites++
+	}
 	p.text = append(p.text[:keep], l.Text[:min(len(l.Text), max(0, maxPart-keep))]...)
 	o.liveRevision++
 	o.wakeLocked()

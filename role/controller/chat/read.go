@@ -29,6 +29,8 @@ type PageQuery struct {
 	Through, Before int64
 	Max             int
 	Child           string
+	// Heads replaces large rows by their heads.
+	Heads bool
 }
 
 // Page returns a page of a transcript. It starts nothing.
@@ -60,7 +62,11 @@ func (s *Service) Page(ctx context.Context, id string, q PageQuery) (api.Page, e
 	}
 	out.View, out.Through, out.HasMore = page.View, q.Through, page.HasMore
 	for _, r := range page.Rows {
-		out.Rows = append(out.Rows, r.JSON)
+		encoded := json.RawMessage(r.JSON)
+		if q.Heads {
+			encoded = s.heads.of(id, page.View, r)
+		}
+		out.Rows = append(out.Rows, encoded)
 	}
 	return out, nil
 }

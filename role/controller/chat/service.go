@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -59,6 +60,10 @@ type Service struct {
 	log         *slog.Logger
 	receipts    *receipts
 	titles      chan struct{} // bounds concurrent title queries
+	subs        subscribers
+	heads       heads
+	// unwatch ends the watch of the registry.
+	unwatch func()
 
 	// ctx is the life of everything the service runs; wg waits for it.
 	ctx    context.Context
@@ -82,7 +87,9 @@ func New(o Options) *Service {
 		runtimes: o.Runtimes, desk: o.Desk, instance: o.Instance, log: o.Log,
 		receipts: newReceipts(), titles: make(chan struct{}, maxTitleQueries),
 		ctx: ctx, cancel: cancel, owners: map[string]*owner{},
+		subs: subscribers{all: map[*Subscription]struct{}{}}, heads: heads{made: map[headKey]json.RawMessage{}},
 	}
+	s.unwatch = s.registry.Watch(s.recordChanged)
 	s.wg.Go(s.janitor)
 	return s
 }
@@ -175,6 +182,7 @@ func (s *Service) Close(ctx context.Context) []Ended {
 		group.Go(func() { o.unbind(ctx) })
 	}
 	group.Wait()
+	s.unwatch()
 	s.cancel()
 	s.wg.Wait()
 	return ended

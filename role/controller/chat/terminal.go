@@ -66,6 +66,12 @@ func (o *owner) finish(r *run, t exec.Terminal) bool {
 	o.mu.Unlock()
 	// The receipt is last: who waits for it finds everything else done.
 	o.s.receipts.end(r.turn, receipt)
+	switch t.Phase {
+	case row.RunCompleted:
+		o.announce(newsFinished, r.turn, text, body.DurationMs)
+	case row.RunFailed:
+		o.announce(newsFailed, r.turn, body.Detail, body.DurationMs)
+	}
 	r.cancel()
 	if t.Phase == row.RunCompleted && !r.unsolicited {
 		o.maybeTitle(r)
