@@ -60,8 +60,9 @@ func New(t testing.TB) *World {
 		"HOME=" + w.Home, "TMPDIR=" + filepath.Join(dir, "tmp"), "LANG=C.UTF-8", "TERM=dumb",
 		"PATH=" + filepath.Dir(w.binary) + ":/usr/local/bin:/usr/bin:/bin",
 		"GARCON_CONFIG_DIR=" + w.Root,
-		// A data race of any process of this world ends it loudly.
-		"GORACE=halt_on_error=1 exitcode=66",
+		// A data race of any process of this world ends it loudly; without one
+		// no process lingers at its end, which is a second otherwise.
+		"GORACE=halt_on_error=1 exitcode=66 atexit_sleep_ms=0",
 	}
 	t.Cleanup(w.close)
 	return w
