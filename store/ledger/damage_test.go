@@ -43,7 +43,7 @@ func sample(t *testing.T, s *Set, id string, commits int) (path string, main, ki
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	s := openSet(t, dir)
-	const commits, rounds = 60, 200
+	const commits, rounds = 60, 60
 	path, main, kid := sample(t, s, "good", commits)
 	s.Close()
 	good, err := os.ReadFile(path)
@@ -130,7 +130,7 @@ func readEverything(t *testing.T, s *Set, main, kid []string) error {
 			t.Fatalf("appended row %d, want %d", c.First, want)
 		}
 	}
-	again, err := l.Append(ctx, Batch{ClientID: "client7"})
+	again, err := l.Append(ctx, Batch{ClientID: "client7", Urgent: true})
 	if err == nil && !again.Replayed {
 		t.Fatal("a client id was forgotten")
 	}
@@ -237,7 +237,7 @@ func TestFileOfAnotherChat(t *testing.T) {
 	}
 }
 
-// TestLostCommit puts an older copy of the file in place: it is whole, and
+// TestOlderCopyOpens puts an older copy of the file in place: it is whole, and
 // opens as what it is.
 func TestOlderCopyOpens(t *testing.T) {
 	dir, old := t.TempDir(), t.TempDir()

@@ -121,14 +121,14 @@ func TestCheckAcceptsWhatBboltWrites(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				size := rapid.SampledFrom([]int{0, 10, 300, 5000, 200_000}).Draw(t, "size")
-				for range rapid.IntRange(0, 60).Draw(t, "puts") {
-					if err := b.Put(key(rapid.IntRange(0, 500).Draw(t, "key")), make([]byte, size)); err != nil {
+				size := rapid.SampledFrom([]int{0, 10, 300, 5000, 40_000}).Draw(t, "size")
+				for range rapid.IntRange(0, 25).Draw(t, "puts") {
+					if err := b.Put(key(rapid.IntRange(0, 120).Draw(t, "key")), make([]byte, size)); err != nil {
 						return err
 					}
 				}
-				for range rapid.IntRange(0, 60).Draw(t, "deletes") {
-					if err := b.Delete(key(rapid.IntRange(0, 500).Draw(t, "key"))); err != nil {
+				for range rapid.IntRange(0, 25).Draw(t, "deletes") {
+					if err := b.Delete(key(rapid.IntRange(0, 120).Draw(t, "key"))); err != nil {
 						return err
 					}
 				}
@@ -171,7 +171,7 @@ func TestDamageNeverGoesUnnoticed(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			rnd := rand.New(rand.NewPCG(seed, 0))
-			const rounds = 250
+			const rounds = 120
 			for range rounds {
 				bad := bytes.Clone(good)
 				what := ""
