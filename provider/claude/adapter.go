@@ -26,6 +26,7 @@ type adapter struct {
 	starting chan struct{}
 	checked  checked
 	catalog  *catalog
+	waits    waits
 
 	// ctx ends with the adapter; wg waits for probes.
 	ctx    context.Context
@@ -45,7 +46,7 @@ type Options struct {
 func New(h provider.Host, o Options) (provider.Adapter, error) {
 	a := &adapter{
 		host: h, program: first(o.Program, provider.Getenv(h.Env, envProgram), defaultProgram),
-		empty: filepath.Join(h.StateDir, "empty"), starting: make(chan struct{}, maxStarting),
+		empty: filepath.Join(h.StateDir, "empty"), starting: make(chan struct{}, maxStarting), waits: defaultWaits(),
 	}
 	if err := os.MkdirAll(a.empty, 0o700); err != nil {
 		return nil, exec.Errorf(exec.CodeInternal, "prepare the state of the claude adapter: %w", err)

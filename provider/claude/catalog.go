@@ -117,7 +117,7 @@ func (c *catalog) get(ctx context.Context, dir string) (listing, error) {
 // probe starts a process that keeps no session, asks it what it offers, and ends
 // it. It makes no request to a model.
 func (a *adapter) probe(ctx context.Context, dir string) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.waits.start)
 	defer cancel()
 	release, err := a.startSlot(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func (a *adapter) probe(ctx context.Context, dir string) (json.RawMessage, error
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, exec.Errorf(exec.CodeAgentTimeout, "Claude Code did not answer within %s", startTimeout).WithDetail(proc.StderrTail())
+		return nil, exec.Errorf(exec.CodeAgentTimeout, "Claude Code did not answer within %s", a.waits.start).WithDetail(proc.StderrTail())
 	}
 	return nil, startFailure(proc.Failure(), proc.StderrTail())
 }

@@ -12,10 +12,6 @@ import (
 	"garcon/provider"
 )
 
-// idleTimeout is how long a process is kept that does nothing: a conversation
-// goes on at once within it, and costs a resume of 1 to 3 s after it.
-const idleTimeout = 10 * time.Minute
-
 // conversation serves one chat. It implements [provider.Conversation].
 type conversation struct {
 	adapter *adapter
@@ -259,14 +255,23 @@ func (c *conversation) start(ctx context.Context, sp spec) (*process, error) {
 	// The launch that starts it holds the conversation open.
 	c.wg.Go(p.read)
 	c.wg.Go(p.writeLoop)
-	answer, err := p.call(ctx, startTimeout, initializeRequest{Subtype: "initialize", ForwardSubagentText: true})
+	answer, err := p.call(ctx, c.adapter.waits.start, initializeRequest{Subtype: "initialize", ForwardSubagentText: true})
 	if err == nil {
 		c.adapter.catalog.learn(sp.dir, answer)
 		return p, nil
 	}
+	if exec.CodeOf(err) == exec.CodeAgentCrashed {
+		// It does not read any more; how it ended says why.
+		timer := time.NewTimer(c.adapter.waits.exit)
+		defer timer.Stop()
+		select {
+		case <-p.gone:
+		case <-timer.C:
+		}
+	}
 	select {
 	case <-p.gone:
-		return nil, startFailure(exec.AsError(err), proc.StderrTail())
+		return nil, startFailure(p.failure(), proc.StderrTail())
 	default:
 		// Nothing was asked of it yet.
 		c.discard(p)
@@ -327,7 +332,7 @@ func (c *conversation) armIdleLocked() {
 		return
 	}
 	p := c.proc
-	c.idle = time.AfterFunc(idleTimeout, func() { c.retire(p) })
+	c.idle = time.AfterFunc(c.adapter.waits.idle, func() { c.retire(p) })
 }
 
 // retire ends a process that was not used for a while. One that works in the
@@ -390,7 +395,7 @@ func (c *conversation) Close(ctx context.Context) error {
 	if p != nil && r != nil {
 		// A turn would run to its end before the closed input is noticed.
 		p.post(controlRequest{Type: "control_request", RequestID: uuid.NewString(), Request: newInterrupt()})
-		timer := time.NewTimer(exitGrace)
+		timer := time.NewTimer(c.adapter.waits.exit)
 		defer timer.Stop()
 		select {
 		case <-r.ended:

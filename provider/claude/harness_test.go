@@ -2,7 +2,6 @@ package claude_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -245,64 +244,8 @@ func (c *chat) steer(run *recordedRun, text string) error {
 	return run.active.Steer(ctx, exec.Steer{ID: uuid.NewString(), Prompt: exec.Prompt{Text: text}})
 }
 
-// brief renders rows for comparison: one line each, without what differs from
-// run to run.
-func brief(rows []row.Row) string {
-	var b strings.Builder
-	for _, r := range rows {
-		if r.Child != "" {
-			b.WriteString("  [child] ")
-		}
-		switch body := r.Body.(type) {
-		case *row.User:
-			fmt.Fprintf(&b, "user %q", body.Text)
-			if body.Steered {
-				b.WriteString(" steered")
-			}
-			if body.Origin != "" {
-				fmt.Fprintf(&b, " by %s", body.Origin)
-			}
-			for _, a := range body.Attachments {
-				fmt.Fprintf(&b, " +%s(%d)", a.MediaType, a.Size)
-			}
-		case *row.Assistant:
-			fmt.Fprintf(&b, "assistant %q", body.Text)
-			if body.Final {
-				b.WriteString(" final")
-			}
-			if body.Partial {
-				b.WriteString(" partial")
-			}
-		case *row.Reasoning:
-			fmt.Fprintf(&b, "reasoning %q", body.Text)
-			if body.Partial {
-				b.WriteString(" partial")
-			}
-		case *row.Tool:
-			fmt.Fprintf(&b, "tool %s %s %s %q %s", body.CallID, body.Tool, body.Name, body.Title, body.Status)
-		case *row.ToolResult:
-			fmt.Fprintf(&b, "result %s %s %q", body.CallID, body.Status, body.Output)
-			if body.ExitCode != nil {
-				fmt.Fprintf(&b, " exit %d", *body.ExitCode)
-			}
-			for _, i := range body.Images {
-				fmt.Fprintf(&b, " +%s(%d)", i.MediaType, i.Size)
-			}
-		case *row.Subagent:
-			fmt.Fprintf(&b, "subagent %s %s %s %q %s %q", body.CallID, body.Mode, body.Type, body.Title, body.Status, body.Summary)
-		case *row.Compaction:
-			fmt.Fprintf(&b, "compaction %s %q", body.Trigger, body.Summary)
-		case *row.Notice:
-			fmt.Fprintf(&b, "notice %s", body.Code)
-		case *row.Error:
-			fmt.Fprintf(&b, "error %s %q", body.Code, body.Text)
-		default:
-			fmt.Fprintf(&b, "%s", r.Kind())
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
+// brief renders rows for comparison.
+func brief(rows []row.Row) string { return claude.Brief(rows) }
 
 // text makes a step that answers a text.
 func text(s string) model.Step { return model.Step{Blocks: []model.Block{{Text: s}}} }

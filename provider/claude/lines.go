@@ -121,6 +121,10 @@ func (p *process) systemChanged(e envelope) {
 	switch e.Subtype {
 	case "session_state_changed":
 		p.state = l.State
+		if l.State == stateIdle && p.current != nil {
+			// A turn that was refused has no result.
+			p.current.turnOpen = false
+		}
 		if l.State == "running" && !p.lifecycle.Load() && p.current != nil {
 			// An older CLI says no more than this about what it was sent.
 			p.current.accepted("")
@@ -372,7 +376,7 @@ func (p *process) apply(ctx context.Context, sp spec) error {
 		changes = append(changes, setting{Subtype: "apply_flag_settings", Settings: map[string]*string{"effortLevel": effort}})
 	}
 	for _, change := range changes {
-		if _, err := p.call(ctx, controlTimeout, change); err != nil {
+		if _, err := p.call(ctx, p.conv.adapter.waits.control, change); err != nil {
 			return err
 		}
 	}

@@ -17,28 +17,8 @@ import (
 	"garcon/provider"
 )
 
-// Limits of a process.
-const (
-	// startTimeout is how long the CLI may take to answer its first request:
-	// 3 s on an idle machine, over 15 s when many start together.
-	startTimeout = 60 * time.Second
-	// controlTimeout bounds a request to a running process. The slowest tries a
-	// model name against the API.
-	controlTimeout = 30 * time.Second
-	// answerTimeout is how long the CLI may take to confirm an answer of the
-	// user; it takes milliseconds.
-	answerTimeout = 10 * time.Second
-	// exitGrace is how long an idle process may take to end after its input
-	// was closed: at most 0.7 s was seen.
-	exitGrace = 5 * time.Second
-	// busyGrace is for one that works in the background, which it would go on
-	// with: long enough to write its transcript.
-	busyGrace = 500 * time.Millisecond
-	// termGrace is how long it may take after SIGTERM; at most 1.7 s was seen.
-	termGrace = 5 * time.Second
-	// maxOutgoing is how many lines may wait for the CLI to read them.
-	maxOutgoing = 64
-)
+// maxOutgoing is how many lines may wait for the CLI to read them.
+const maxOutgoing = 64
 
 // spec is what a process is started with.
 type spec struct {
@@ -175,8 +155,7 @@ func (p *process) send(ctx context.Context, v any) error {
 			err = os.ErrClosed
 		}
 	case <-ctx.Done():
-		return exec.Errorf(exec.CodeAgentTimeout, "Claude Code does not read what it is sent: %w", ctx.Err()).
-			WithDispatched(exec.MaybeDispatched)
+		return notRead(ctx).WithDispatched(exec.MaybeDispatched)
 	}
 	if err != nil {
 		return exec.Errorf(exec.CodeAgentCrashed, "Claude Code does not read any more: %w", err)
@@ -197,8 +176,17 @@ func (p *process) enqueue(ctx context.Context, v any) (<-chan error, error) {
 	case <-p.gone:
 		return nil, p.failure().WithDispatched(exec.NotDispatched)
 	case <-ctx.Done():
-		return nil, exec.Errorf(exec.CodeAgentTimeout, "Claude Code does not read what it is sent: %w", ctx.Err())
+		return nil, notRead(ctx)
 	}
+}
+
+// notRead explains a write that was given up.
+func notRead(ctx context.Context) *exec.Error {
+	code := exec.CodeAgentTimeout
+	if errors.Is(ctx.Err(), context.Canceled) {
+		code = exec.CodeCancelled
+	}
+	return exec.Errorf(code, "Claude Code did not read what it was sent: %w", ctx.Err())
 }
 
 // post hands a line to the writer without waiting for anything: the reader must
@@ -353,9 +341,9 @@ func (p *process) shutdown(ctx context.Context) {
 	if err := p.proc.Stdin().Close(); err != nil {
 		p.conv.log.Debug("close input of claude", "err", err)
 	}
-	grace := exitGrace
+	grace := p.conv.adapter.waits.exit
 	if p.busy.Load() {
-		grace = busyGrace
+		grace = p.conv.adapter.waits.busy
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -379,7 +367,7 @@ func (p *process) markStopped() {
 // kill ends the process with signals.
 func (p *process) kill(ctx context.Context) {
 	p.markStopped()
-	if err := p.proc.Stop(ctx, termGrace); err != nil {
+	if err := p.proc.Stop(ctx, p.conv.adapter.waits.term); err != nil {
 		p.conv.log.Error("end claude", "err", err)
 	}
 }

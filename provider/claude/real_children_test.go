@@ -23,7 +23,8 @@ func delegating(background bool, gate string, main ...model.Step) model.Script {
 	s := script(append([]model.Step{delegate(background)}, main...)...)
 	s.Steps = append(s.Steps,
 		model.Step{Match: &model.Match{Call: model.CallSubagent, HasToolResult: &no}, Blocks: []model.Block{
-			{Thinking: "sub thinks", Wait: gate}, {Text: "sub works"},
+			{Thinking: "sub thinks", Wait: gate},
+			{Text: "sub works"},
 			{Tool: &model.Tool{ID: "sub1", Name: "Bash", Input: object{"command": "touch subfile", "description": "Make it"}}},
 		}},
 		model.Step{Match: &model.Match{Call: model.CallSubagent, HasToolResult: &yes}, Blocks: []model.Block{{Text: "SUB REPORT"}}},

@@ -60,7 +60,8 @@ func TestHistoryIsWhatWasSeen(t *testing.T) {
 	each(t, func(t *testing.T, c cli) {
 		w := newWorld(t, c, script(
 			model.Step{Blocks: []model.Block{
-				{Thinking: "Hm."}, {Text: "Two at once."},
+				{Thinking: "Hm."},
+				{Text: "Two at once."},
 				{Tool: &model.Tool{ID: "p1", Name: "Bash", Input: object{"command": "echo a"}}},
 				{Tool: &model.Tool{ID: "p2", Name: "Read", Input: object{"file_path": "/etc/hostname"}}},
 				{Tool: &model.Tool{ID: "p3", Name: "Bash", Input: object{"command": "echo c; exit 4"}}},

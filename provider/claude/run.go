@@ -11,18 +11,6 @@ import (
 	"garcon/provider"
 )
 
-// Limits of a run.
-const (
-	// takenTimeout is how long the CLI may take to acknowledge a message; it
-	// took up to 1.3 s on a busy machine.
-	takenTimeout = 60 * time.Second
-	// receiptTimeout is how long it may take to acknowledge an interrupt, and
-	// settleTimeout how long the turn may then take to end. Both take
-	// milliseconds when nothing is wrong.
-	receiptTimeout = 10 * time.Second
-	settleTimeout  = 15 * time.Second
-)
-
 // run is one run: what a launch or a beginning of the agent's own made, until
 // everything submitted to it has ended. It implements [provider.Active].
 type run struct {
@@ -102,7 +90,8 @@ func (r *run) submitFirst(ctx context.Context, line userMessage) (*submission, e
 	if err := r.proc.send(ctx, line); err != nil {
 		return sub, err
 	}
-	timer := time.NewTimer(takenTimeout)
+	wait := r.conv.adapter.waits.taken
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-sub.taken:
@@ -112,7 +101,7 @@ func (r *run) submitFirst(ctx context.Context, line userMessage) (*submission, e
 	case <-ctx.Done():
 		return sub, exec.Errorf(exec.CodeCancelled, "the launch was given up: %w", ctx.Err()).WithDispatched(exec.MaybeDispatched)
 	case <-timer.C:
-		return sub, exec.Errorf(exec.CodeAgentTimeout, "Claude Code did not take the message within %s", takenTimeout).
+		return sub, exec.Errorf(exec.CodeAgentTimeout, "Claude Code did not take the message within %s", wait).
 			WithDispatched(exec.MaybeDispatched).WithDetail(r.proc.proc.StderrTail())
 	}
 }
@@ -218,11 +207,12 @@ func (r *run) turnEnded(res *resultLine, failure *exec.Error) {
 // settle ends the run when nothing is left of it. It is called by the reader
 // after every line.
 func (r *run) settle() {
-	if r.turnOpen || r.proc.openAsks() > 0 {
+	if r.turnOpen {
 		return
 	}
-	// A newer CLI stays busy while subagents work in the background.
-	if r.proc.state != stateIdle && len(r.proc.scribe.kids.jobs) == 0 {
+	// A newer CLI is not idle while subagents work in the background, and
+	// these may ask something.
+	if r.proc.state != stateIdle && (len(r.proc.scribe.kids.jobs) == 0 || r.proc.openAsks() > 0) {
 		return
 	}
 	r.conv.mu.Lock()
@@ -349,11 +339,11 @@ func (r *run) Abort(ctx context.Context) error {
 
 // enforceStop ends the process when an interrupt has no effect.
 func (r *run) enforceStop(receipt <-chan controlReply) {
-	timer := time.NewTimer(receiptTimeout)
+	timer := time.NewTimer(r.conv.adapter.waits.receipt)
 	defer timer.Stop()
 	select {
 	case <-receipt:
-		timer.Reset(settleTimeout)
+		timer.Reset(r.conv.adapter.waits.settle)
 		select {
 		case <-r.ended:
 			return

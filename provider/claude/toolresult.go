@@ -66,6 +66,10 @@ func (m *mapper) result(b block, raw json.RawMessage, denial string) *row.ToolRe
 		out.Output = strings.TrimSuffix(strings.TrimPrefix(out.Output, "<tool_use_error>"), "</tool_use_error>")
 	}
 	out.Status = resultStatus(b.IsError, s.Interrupted, denial)
+	if denial == denialByUser && strings.HasPrefix(out.Output, stoppedText) {
+		// It tells the model what the status tells people.
+		out.Output = ""
+	}
 	switch call.tool {
 	case row.ToolBash:
 		bashResult(out, b, s)
@@ -101,6 +105,9 @@ func resultStatus(isError, interrupted bool, denial string) row.ToolStatus {
 	}
 	return row.ToolCompleted
 }
+
+// stoppedText is how the model is told that a call was stopped.
+const stoppedText = "The user doesn't want to proceed with this tool use."
 
 // noOutput is what the CLI tells the model in place of nothing.
 const noOutput = "(Bash completed with no output)"
