@@ -18,6 +18,7 @@ import (
 	"garcon/e2e/model"
 	"garcon/proto/exec"
 	"garcon/proto/row"
+	"garcon/provider"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -530,6 +531,9 @@ func TestProbe(t *testing.T) {
 const probeEnv = "DIRECT_TEST_PROBE"
 
 func TestMain(m *testing.M) {
+	if provider.IsGuard(os.Args) {
+		os.Exit(provider.RunGuard(context.Background(), os.Stdin))
+	}
 	if base := os.Getenv(probeEnv); base != "" {
 		ep := exec.Endpoint{Label: "Lab", Protocol: string(OpenAIChat), BaseURL: base}
 		fmt.Println(Test(context.Background(), ep, exec.NewCredential(testKey)))
