@@ -45,20 +45,26 @@ func newLayout() *layout {
 
 // format describes the file. Ordinals count without gaps.
 func (l *layout) format(version string) boltfile.Format {
-	var ordered []string
+	return boltfile.Format{Kind: "ledger", Version: version, Ordered: l.ordered()}
+}
+
+// ordered names the buckets with ordinals in their keys.
+func (l *layout) ordered() []string {
+	var names []string
 	for _, s := range []boltfile.Space{l.rows, l.anchors, l.childRows, l.childAnchors} {
-		ordered = append(ordered, string(s.Name))
+		names = append(names, string(s.Name))
 	}
-	return boltfile.Format{Kind: "ledger", Version: version, Ordered: ordered}
+	return names
 }
 
 // ordinalRoom is how much longer than its encoding a row is stored: rows are
 // encoded before their ordinal is known.
 const ordinalRoom = 20
 
-// appendFill is how full bbolt leaves a page that splits. Ordinals only rise,
-// so the left half of a split is never written again.
-const appendFill = 0.9
+// appendFill is how full bbolt leaves a page of a transcript that splits.
+// Ordinals only rise, so the left half of a split is never written again; at
+// bbolt's usual half a chat would take twice its size.
+const appendFill = 1.0
 
 // create makes the buckets.
 func (l *layout) create(tx *bolt.Tx) error {

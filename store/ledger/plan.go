@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	bolt "go.etcd.io/bbolt"
@@ -141,12 +142,15 @@ func (p *plan) json(space boltfile.Space, key []byte, v any) error {
 
 // apply stores the plan.
 func (p *plan) apply(tx *bolt.Tx) error {
+	ordered := p.layout.ordered()
 	buckets := map[string]*bolt.Bucket{}
 	for _, w := range p.puts {
 		b := buckets[string(w.space.Name)]
 		if b == nil {
 			b = tx.Bucket(w.space.Name)
-			b.FillPercent = appendFill
+			if slices.Contains(ordered, string(w.space.Name)) {
+				b.FillPercent = appendFill
+			}
 			buckets[string(w.space.Name)] = b
 		}
 		if err := b.Put(w.key, w.value); err != nil {

@@ -162,7 +162,7 @@ func (l *Ledger) carryClients(staged *boltfile.Staged) error {
 			return err
 		}
 		after = append(puts[len(puts)-1].key, 0)
-		p := plan{puts: puts}
+		p := plan{layout: l.set.layout, puts: puts}
 		if err := staged.Update(p.apply); err != nil {
 			return err
 		}
