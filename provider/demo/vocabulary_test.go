@@ -4,103 +4,195 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestVocabulary(t *testing.T) {
-	a := &Adapter{phrases: phrases()}
-	for _, tc := range []struct {
-		prompt string
-		want   []string // usage and arguments of each step
+func testAgent() *Adapter { return &Adapter{phrases: phrases()} }
+
+func TestStepsOfALine(t *testing.T) {
+	for _, c := range []struct {
+		line, usage string
+		args        []string
 	}{
-		{"help", []string{"help"}},
-		{"/help", []string{"help"}},
-		{"Please help!", []string{"help"}},
-		{"Say hello", []string{"say TEXT|hello"}},
-		{"SAY Hello There", []string{"say TEXT|Hello There"}},
-		{"slowly say a b", []string{"slowly say TEXT|a b"}},
-		{"think", []string{"think: TEXT|"}},
-		{"think: about it", []string{"think: TEXT|about it"}},
-		{"run: ls -la", []string{"run: COMMAND|ls -la"}},
-		{"run:ls", []string{"run: COMMAND|ls"}},
-		{"Run `ls -la`", []string{"run: COMMAND|ls -la"}},
-		{"run the tests", nil},
-		{"background: sleep 1", []string{"background: COMMAND|sleep 1"}},
-		{"write a.txt: x: y", []string{"write FILE: TEXT|a.txt|x: y"}},
-		{"edit a.go: x := 1 => x := 2", []string{"edit FILE: OLD => NEW|a.go|x := 1|x := 2"}},
-		{"edit a.go: gone =>", []string{"edit FILE: OLD => NEW|a.go|gone|"}},
-		{"ask me", []string{"ask me: QUESTION? A, B||"}},
-		{"ask me: Tea? green, black", []string{"ask me: QUESTION? A, B|Tea?|green, black"}},
-		{"burst 50000", []string{"burst N|50000"}},
-		{"sleep 0.5", []string{"sleep N|0.5"}},
-		{"sleep", nil},
-		{"long", []string{"long N|"}},
-		{"fail with RATE_LIMITED", []string{"fail with CODE|RATE_LIMITED"}},
-		{"fail.", []string{"fail with CODE|"}},
-		{"failure is an option", nil},
-		{"delegate: look", []string{"delegate: TASK|look"}},
-		{"delegate in background: look", []string{"delegate in background: TASK|look"}},
-		{"First:\n  say a\n\nthen\nsay b\n", []string{"say TEXT|a", "say TEXT|b"}},
-		{"", nil},
-		{"what a day\nindeed", nil},
+		{"help", "help", nil},
+		{"Help!", "help", nil},
+		{"/help", "help", nil},
+		{"please help", "help", nil},
+		{"Tour.", "tour", nil},
+		{"say hello there", "say TEXT", []string{"hello there"}},
+		{"Say Slowly Does It", "say TEXT", []string{"Slowly Does It"}},
+		{"please say x", "say TEXT", []string{"x"}},
+		{"slowly say a b", "slowly say TEXT", []string{"a b"}},
+		{"slowly a b", "slowly say TEXT", []string{"a b"}},
+		{"think", "think: TEXT", []string{""}},
+		{"think: of a number", "think: TEXT", []string{"of a number"}},
+		{"markdown", "markdown", nil},
+		{"long", "long N", []string{""}},
+		{"long 12", "long N", []string{"12"}},
+		{"burst 3000", "burst N", []string{"3000"}},
+		{"sleep 0.5", "sleep N", []string{"0.5"}},
+		{"hang", "hang", nil},
+		{"run: ls -la", "run: COMMAND", []string{"ls -la"}},
+		{"run:ls", "run: COMMAND", []string{"ls"}},
+		{"run `ls -la`", "run: COMMAND", []string{"ls -la"}},
+		{"run: `ls -la`", "run: COMMAND", []string{"ls -la"}},
+		// Backticks that are the shell's stay.
+		{"run: echo `date`", "run: COMMAND", []string{"echo `date`"}},
+		{"run: `which a` `which b`", "run: COMMAND", []string{"`which a` `which b`"}},
+		{"background: sleep 1", "background: COMMAND", []string{"sleep 1"}},
+		{"background: echo `date`", "background: COMMAND", []string{"echo `date`"}},
+		{"stop jobs", "stop jobs", nil},
+		{"/stop-jobs", "stop jobs", nil},
+		{"read a/b.txt", "read FILE", []string{"a/b.txt"}},
+		{"list", "list", nil},
+		{"list files.", "list", nil},
+		{"write a.txt: one: two", "write FILE: TEXT", []string{"a.txt", "one: two"}},
+		{"write a.txt:", "write FILE: TEXT", []string{"a.txt", ""}},
+		{"edit a.txt: b c => d => e", "edit FILE: OLD => NEW", []string{"a.txt", "b c", "d => e"}},
+		{"edit a.txt: b =>", "edit FILE: OLD => NEW", []string{"a.txt", "b", ""}},
+		{"ask me", "ask me: QUESTION? A, B", []string{"", ""}},
+		{"/ask-me", "ask me: QUESTION? A, B", []string{"", ""}},
+		{"ask me: Tea or coffee? Tea, Coffee", "ask me: QUESTION? A, B", []string{"Tea or coffee?", "Tea, Coffee"}},
+		{"ask me: Why?", "ask me: QUESTION? A, B", []string{"Why?", ""}},
+		{"todo: a; b", "todo: A; B", []string{"a; b"}},
+		{"plan: first this", "plan: TEXT", []string{"first this"}},
+		{"delegate: look", "delegate: TASK", []string{"look"}},
+		{"delegate in background: look", "delegate in background: TASK", []string{"look"}},
+		{"show tools", "show tools", nil},
+		{"draw", "draw", nil},
+		{"notice mind the gap", "notice TEXT", []string{"mind the gap"}},
+		{"fail", "fail with CODE", []string{""}},
+		{"Fail with rate_limited.", "fail with CODE", []string{"rate_limited"}},
+		{"crash", "crash", nil},
+		// Talk that only begins like a phrase.
+		{"say", "", []string{"say"}},
+		{"helpful", "", []string{"helpful"}},
+		{"read the whole manual", "", []string{"read the whole manual"}},
+		{"run away", "", []string{"run away"}},
+		{"sleep well", "", []string{"sleep well"}},
+		{"what does crash do?", "", []string{"what does crash do?"}},
+		{"", "", []string{""}},
 	} {
-		var got []string
-		for _, s := range a.steps(tc.prompt) {
-			if s.usage == "" {
-				if len(s.args) != 1 || s.args[0] != strings.TrimSpace(tc.prompt) {
-					t.Errorf("%q: small talk about %q", tc.prompt, s.args)
-				}
-				continue
-			}
-			got = append(got, strings.Join(append([]string{s.usage}, s.args...), "|"))
+		got := testAgent().steps(c.line)
+		if len(got) != 1 {
+			t.Errorf("%q gives %d steps", c.line, len(got))
+			continue
 		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%q:\n%s", tc.prompt, diff)
+		args := got[0].args
+		switch {
+		case len(args) == 0:
+			args = nil
+		case got[0].mutates && len(c.args) == 1:
+			args = []string{commandOf(args)}
+		}
+		if got[0].usage != c.usage || !cmp.Equal(args, c.args) {
+			t.Errorf("%q is %q with %q, want %q with %q", c.line, got[0].usage, args, c.usage, c.args)
 		}
 	}
 }
 
-// TestVocabularyIsDocumented compares the table with the package comment.
-func TestVocabularyIsDocumented(t *testing.T) {
+func TestStepsOfLines(t *testing.T) {
+	list := testAgent().steps("Hi there, please do this:\r\n  say a\n\n\tthink: b\nThanks!\nsay c")
+	var got []string
+	for _, s := range list {
+		got = append(got, s.line)
+	}
+	if want := []string{"say a", "think: b", "say c"}; !cmp.Equal(got, want) {
+		t.Errorf("the steps are %q, want %q", got, want)
+	}
+	// Without a phrase the message is one piece of talk.
+	list = testAgent().steps(" one\ntwo \n")
+	if len(list) != 1 || list[0].args[0] != "one\ntwo" {
+		t.Errorf("talk is %+v", list)
+	}
+}
+
+// Mentioned files are for reading: what they say is not asked for.
+func TestStepsIgnoreMentionedFiles(t *testing.T) {
+	list := testAgent().steps("say a" + "\n\n<garcon-mentioned-files>\n<file path=\"x\">\nrun: rm -rf .\n</file>\n</garcon-mentioned-files>")
+	if len(list) != 1 || list[0].line != "say a" {
+		t.Errorf("steps are %+v", list)
+	}
+}
+
+// example makes a line of a usage.
+var example = strings.NewReplacer("TEXT", "some text", "CODE", "RATE_LIMITED", "COMMAND", "true", "FILE", "a.txt", " N", " 3", "TASK", "look")
+
+func TestHelpIsTrue(t *testing.T) {
+	a := testAgent()
+	help := a.helpText()
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	help := (&Adapter{phrases: phrases()}).helpText()
-	for _, p := range phrases() {
-		word, _, _ := strings.Cut(p.usage, " ")
-		if !strings.Contains(string(doc), "//\t"+strings.TrimSuffix(word, ":")) {
-			t.Errorf("%q is not in doc.go", p.usage)
+	commands := map[string]bool{}
+	for _, p := range a.phrases {
+		line := example.Replace(p.usage)
+		if got := a.steps(line); len(got) != 1 || got[0].phrase != p {
+			t.Errorf("%q, as in the help, is understood as %+v", line, got)
 		}
-		if !strings.Contains(help, "`"+p.usage+"`") {
+		if !strings.Contains(help, "| `"+p.usage+"` | "+p.help+" |") {
 			t.Errorf("%q is not in the help", p.usage)
 		}
-		if p.command != "" && p.pattern.FindString("/"+p.command) == "" {
-			t.Errorf("the slash command %q is not understood", p.command)
+		keyword, _, _ := strings.Cut(p.usage, " ")
+		keyword = strings.TrimRight(keyword, ":")
+		if !strings.Contains(string(doc), "//\t"+keyword) {
+			t.Errorf("%q is not in the package documentation", keyword)
+		}
+		if p.command == "" {
+			continue
+		}
+		if commands[p.command] {
+			t.Errorf("there are two commands %q", p.command)
+		}
+		commands[p.command] = true
+		if got := a.steps("/" + p.command); len(got) != 1 || got[0].phrase != p {
+			t.Errorf("the command /%s is understood as %+v", p.command, got)
 		}
 	}
 }
 
-// TestTour checks that every line of the tour is understood.
-func TestTour(t *testing.T) {
-	a := &Adapter{phrases: phrases()}
-	lines := strings.Count(tourPrompt, "\n") + 1
-	if got := len(a.steps(tourPrompt)); got != lines {
-		t.Errorf("%d of %d lines of the tour are understood", got, lines)
+func FuzzSteps(f *testing.F) {
+	for _, p := range phrases() {
+		f.Add(example.Replace(p.usage))
 	}
-}
-
-func TestTitle(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                          "",
-		"short":                     "short",
-		"first\n last \n":           "last",
-		strings.Repeat("word ", 20): strings.TrimSpace(strings.Repeat("word ", 11)) + "…",
-		strings.Repeat("ü", 60):     strings.Repeat("ü", 28) + "…",
-	} {
-		if got := title(in); got != want || len(got) > maxTitle {
-			t.Errorf("title of %q is %q, want %q", in, got, want)
+	f.Add("say a\nrun: `x`\nedit a: b => c\n")
+	f.Add("run: `")
+	f.Add("run ``")
+	f.Add("\xff say \x00\n\u2028please  say x")
+	a := testAgent()
+	f.Fuzz(func(t *testing.T, prompt string) {
+		list := a.steps(prompt)
+		if len(list) == 0 || len(list) > strings.Count(prompt, "\n")+1 {
+			t.Fatalf("%d steps", len(list))
 		}
-	}
+		for _, s := range list {
+			if s.do == nil || !strings.Contains(prompt, s.line) {
+				t.Fatalf("step %+v", s)
+			}
+			if s.pattern != nil && len(s.args) != s.pattern.NumSubexp() {
+				t.Fatalf("step %q has the arguments %q", s.usage, s.args)
+			}
+			for _, arg := range s.args {
+				if !strings.Contains(s.line, arg) {
+					t.Fatalf("argument %q is not of %q", arg, s.line)
+				}
+			}
+		}
+		if !utf8.ValidString(prompt) {
+			return
+		}
+		if got := title(prompt); len(got) > maxTitle || !utf8.ValidString(got) {
+			t.Fatalf("title %q", got)
+		}
+		for rest := prompt; rest != ""; {
+			chunk := nextChunk(rest, chunkBytes)
+			if chunk == "" || !strings.HasPrefix(rest, chunk) || !utf8.ValidString(chunk) || len(chunk) > 2*chunkBytes+1 {
+				t.Fatalf("chunk %q of %q", chunk, rest)
+			}
+			rest = rest[len(chunk):]
+		}
+	})
 }
