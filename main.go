@@ -36,6 +36,7 @@ type controller struct {
 	ProjectBaseDir string   `help:"Directory that all projects are in, default the home directory." placeholder:"DIR" env:"GARCON_PROJECT_BASE_DIR"`
 	Execution      string   `help:"Where agents run: in-process is this machine." default:"in-process" enum:"in-process" env:"GARCON_EXECUTION"`
 	Executor       string   `help:"Executor of requests that name none." placeholder:"ID" env:"GARCON_EXECUTOR"`
+	LogLevel       string   `help:"Least severe log line that is printed: debug, info, warn or error." default:"info" enum:"debug,info,warn,error" env:"GARCON_LOG_LEVEL"`
 	Demo           bool     `help:"Offer the demo agent, which needs no account and no network." env:"GARCON_DEMO"`
 }
 
@@ -75,7 +76,7 @@ func (c *controller) Run(ctx context.Context, e *cli.Env, g *cli.Global) error {
 	return role.RunController(ctx, role.ControllerOptions{
 		ConfigDir: root, Workspace: c.Workspace, ProjectBase: base,
 		Bind: c.Bind, Port: int(c.Port), AllowedHosts: c.AllowedHost, Executor: c.Executor,
-		Demo: c.Demo, Version: cli.ThisBuild().Version, Log: logger(g.LogLevel), Out: e.Stdout, Hurry: hurry,
+		Demo: c.Demo, Version: cli.ThisBuild().Version, Log: logger(c.LogLevel), Out: e.Stdout, Hurry: hurry,
 	})
 }
 

@@ -10,8 +10,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"garcon/proto/api"
@@ -120,17 +122,17 @@ func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	reply, err := c.http.Do(req)
+	// Without a connection nothing was sent; with one nobody knows.
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	reply, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
 		cancel()
 		// The URL in the error says nothing that the user knows.
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
-		if o, ok := errors.AsType[*net.OpError](err); ok && o.Op == "dial" {
-			return nil, &transportError{sent: false, err: err}
-		}
-		return nil, &transportError{true, err}
+		return nil, &transportError{connected.Load(), err}
 	}
 	reply.Body = &endingBody{reply.Body, cancel}
 	if reply.StatusCode >= http.StatusOK && reply.StatusCode < http.StatusMultipleChoices {

@@ -27,7 +27,6 @@ const challengeSize = 32
 // Global are the flags of the whole program.
 type Global struct {
 	ConfigDir string `help:"Configuration directory, default ~/.garcon." placeholder:"DIR" env:"GARCON_CONFIG_DIR"`
-	LogLevel  string `help:"Least severe log line that is printed: debug, info, warn or error." default:"info" enum:"debug,info,warn,error" env:"GARCON_LOG_LEVEL"`
 }
 
 // Connection are the flags of every command that talks to a server.

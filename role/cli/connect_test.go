@@ -138,6 +138,21 @@ func TestControllerChanged(t *testing.T) {
 	f.run("chats").want(t, ExitUnavailable, "", "Run the command again")
 }
 
+// A server that accepts and says nothing is unavailable after a while.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	hold := make(chan struct{})
+	t.Cleanup(func() { close(hold) })
+	f.handle(api.OpRuntime, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	})
+	f.run("chats").want(t, ExitUnavailable, "", "no answer in time")
+}
+
 func TestShellQuote(t *testing.T) {
 	for in, want := range map[string]string{
 		"chats": "chats", "/a/b-c.d": "/a/b-c.d", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "~": "'~'",

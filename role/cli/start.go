@@ -19,7 +19,7 @@ type startFlags struct {
 	Effort      string            `help:"Reasoning effort; efforts list shows them." placeholder:"EFFORT"`
 	Provider    string            `help:"Model API of a direct agent; providers list shows them." placeholder:"ID"`
 	Setting     map[string]string `help:"Setting of the agent; may be repeated." placeholder:"KEY=VALUE" mapsep:"none"`
-	Title       string            `help:"Title of the chat, default made from the message."`
+	Title       string            `help:"Title of the chat, default made from the message." placeholder:"TEXT"`
 	Tag         []string          `help:"Tag of the chat; may be repeated." sep:"none"`
 	Parent      string            `help:"Chat that this one is said to come from." placeholder:"CHAT"`
 	RequestID   string            `help:"Id of this request: sending the same request with the same id again starts nothing new." placeholder:"ID"`

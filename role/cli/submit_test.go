@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"garcon/proto/api"
 )
@@ -130,6 +132,35 @@ func TestRefusalIsNotRepeated(t *testing.T) {
 	f.body(api.OpChatsSubmit, &req)
 	if req.Busy != api.BusyReject {
 		t.Errorf("busy policy %q", req.Busy)
+	}
+}
+
+func TestInterruptedSubmissionMayHaveBeenAccepted(t *testing.T) {
+	f := newFake(t)
+	f.handle(api.OpChatsStart, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	ctx, interrupt := context.WithCancel(t.Context())
+	got := make(chan result, 1)
+	go func() { got <- f.runIn(ctx, "", "chats", "start", "hi") }()
+	f.waitFor(api.OpChatsStart)
+	interrupt()
+	r := <-got
+	r.want(t, ExitInterrupted, "", "interrupted; the message may have been accepted")
+}
+
+// Where nothing listens nothing was accepted, and nothing is claimed to be.
+func TestRefusedConnectionIsCertain(t *testing.T) {
+	f := newFake(t)
+	f.handle(api.OpContext, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		writeJSON(w, http.StatusOK, api.Context{ServerInstanceID: f.descriptor.InstanceID, DefaultExecutorID: "local"})
+		go f.server.Listener.Close()
+	})
+	e, stdout, stderr := testEnv(t, "")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	got := f.runEnv(ctx, e, stdout, stderr, "chats", "start", "hi")
+	if got.code == ExitOK || strings.Contains(got.stderr, "may have been accepted") {
+		t.Errorf("%+v", got)
 	}
 }
 
