@@ -14,6 +14,7 @@
 //	markdown                    a sample of every kind of Markdown
 //	long [N]                    an answer of N KiB (64)
 //	burst N                     N short rows as fast as they are taken
+//	recall                      quotes how the conversation began
 //	sleep N                     waits N seconds
 //	hang                        waits until it is stopped or steered
 //	run: COMMAND                runs a shell command after asking

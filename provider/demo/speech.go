@@ -236,6 +236,11 @@ func (t *turn) burst(args []string) error {
 	return t.speak(fmt.Sprintf("That were %d rows.", n), 0)
 }
 
+// recall shows that the session holds what was said before.
+func (t *turn) recall([]string) error {
+	return t.speak("Our conversation began with: "+t.session.name(), t.pace())
+}
+
 func (t *turn) sleep(args []string) error {
 	seconds, err := strconv.ParseFloat(args[0], 64)
 	if err != nil || seconds > maxSleep.Seconds() {

@@ -40,6 +40,7 @@ func phrases() []*phrase {
 		{usage: "markdown", help: "a sample of every kind of Markdown", command: "markdown", pattern: line(`/?markdown[.!]?`), do: (*turn).markdown},
 		{usage: "long N", help: "an answer of N KiB", pattern: line(`long(?: (\d+))?`), do: (*turn).long},
 		{usage: "burst N", help: "N short rows as fast as they are taken", pattern: line(`burst (\d+)`), do: (*turn).burst},
+		{usage: "recall", help: "quotes how the conversation began", command: "recall", pattern: line(`/?recall[.!]?`), do: (*turn).recall},
 		{usage: "sleep N", help: "waits N seconds", pattern: line(`sleep (\d+(?:\.\d+)?)`), do: (*turn).sleep},
 		{usage: "hang", help: "waits until it is stopped or steered", pattern: line(`hang[.!]?`), do: (*turn).hang},
 		{usage: "run: COMMAND", help: "runs a shell command after asking", pattern: line("run(?:: *(.+)| +(`[^`]+`))"), mutates: true, do: (*turn).shellCommand},
