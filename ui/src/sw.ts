@@ -1,41 +1,40 @@
-/// <reference lib="webworker" />
 // The service worker: it keeps the files of the shell, so that the application
 // opens without a network. It never touches the API: what is true comes from
 // the server alone.
 
-declare const self: ServiceWorkerGlobalScope;
+const worker = self as unknown as ServiceWorkerGlobalScope;
 
 /** Replaced by the build: the hashed files of this build. */
 const shell = '__SHELL__' as unknown as string[];
 /** One cache for each build: its name is that of the entry, which has a hash. */
 const cacheName = `shell ${shell.find((name) => name.startsWith('assets/index-') && name.endsWith('.js')) ?? ''}`;
 
-self.addEventListener('install', (event) => {
+worker.addEventListener('install', (event) => {
   event.waitUntil(
     (async () => {
       const cache = await caches.open(cacheName);
       await cache.addAll(['./', ...shell].map((name) => new Request(name, { cache: 'reload' })));
-      await self.skipWaiting();
+      await worker.skipWaiting();
     })(),
   );
 });
 
-self.addEventListener('activate', (event) => {
+worker.addEventListener('activate', (event) => {
   event.waitUntil(
     (async () => {
       for (const name of await caches.keys()) if (name.startsWith('shell ') && name !== cacheName) await caches.delete(name);
-      await self.clients.claim();
+      await worker.clients.claim();
     })(),
   );
 });
 
-const scope = new URL('./', self.registration.scope).pathname;
+const scope = new URL('./', worker.registration.scope).pathname;
 const files = new Set(shell.map((name) => scope + name));
 
-self.addEventListener('fetch', (event) => {
+worker.addEventListener('fetch', (event) => {
   const { request } = event;
   const url = new URL(request.url);
-  if (request.method !== 'GET' || url.origin !== self.location.origin) return;
+  if (request.method !== 'GET' || url.origin !== worker.location.origin) return;
   if (files.has(url.pathname)) {
     event.respondWith(caches.match(request, { ignoreVary: true }).then((hit) => hit ?? fetch(request)));
     return;
@@ -47,16 +46,16 @@ self.addEventListener('fetch', (event) => {
   }
 });
 
-self.addEventListener('notificationclick', (event) => {
+worker.addEventListener('notificationclick', (event) => {
   event.notification.close();
   const chat: unknown = (event.notification.data as { chatId?: unknown } | null)?.chatId;
   const hash = typeof chat === 'string' ? `#/chat/${encodeURIComponent(chat)}` : '';
   event.waitUntil(
     (async () => {
-      const open = await self.clients.matchAll({ type: 'window' });
+      const open = await worker.clients.matchAll({ type: 'window' });
       const client = open[0];
       if (!client) {
-        await self.clients.openWindow(scope + hash);
+        await worker.clients.openWindow(scope + hash);
         return;
       }
       await client.focus();
@@ -64,3 +63,5 @@ self.addEventListener('notificationclick', (event) => {
     })(),
   );
 });
+
+export {};

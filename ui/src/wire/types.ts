@@ -673,6 +673,59 @@ export interface Doctor {
   checks: Check[];
 }
 
+// ---- who is signed in ------------------------------------------------------
+
+export interface Session {
+  signedIn: boolean;
+  passwordSet: boolean;
+  noAuth: boolean;
+  sessionId?: string;
+}
+
+export interface LoginRequest {
+  secret?: string;
+  password?: string;
+}
+
+export interface BrowserSession {
+  id: string;
+  label: string;
+  address?: string;
+  createdAt: number;
+  lastSeen: number;
+  expiresAt: number;
+  current?: boolean;
+  connected?: boolean;
+}
+
+export interface BrowserSessionList {
+  sessions: BrowserSession[];
+}
+
+export interface PasswordRequest {
+  current?: string;
+  next: string;
+}
+
+export interface EventAnswerRequest {
+  clientId: string;
+  kind: 'result' | 'rejection' | 'next';
+  optionId?: string;
+  decision?: Decision;
+  answers?: Record<string, string[]>;
+  message?: string;
+}
+
+export interface EventAnswered {
+  outcome: 'delivered' | 'next';
+  waiting?: number;
+}
+
+/** The bounds of a password, in bytes. */
+export const MIN_PASSWORD = 10;
+export const MAX_PASSWORD = 1024;
+export const MAX_FOLDERS = 256;
+
 // ---- failures --------------------------------------------------------------
 
 export type Dispatched = 'no' | 'yes' | 'unknown';
@@ -731,7 +784,7 @@ export type EventItem =
   | Ready
   | { type: 'emit'; event: Notification }
   | { type: 'waterfall'; eventId: string; chatId: string; request: Pending }
-  | { type: 'cancel'; eventId: string; reason?: string };
+  | { type: 'cancel'; eventId: string; reason?: 'RESOLVED' | 'ASK_ABORTED' | 'OUTCOME_UNKNOWN' | 'OFFERED_AGAIN' };
 
 export type ChatsItem =
   | { type: 'snapshot'; chats: Chat[] }
@@ -751,10 +804,34 @@ export interface Folder {
 }
 
 export type FoldersItem =
-  | { type: 'snapshot'; folders: Folder[]; order: string[] }
+  | { type: 'snapshot'; folders: Folder[]; order: string[]; archived: string[] }
   | { type: 'upsert'; folder: Folder; order?: string[] }
   | { type: 'remove'; id: string; order?: string[] }
-  | { type: 'order'; order: string[] };
+  | { type: 'order'; order: string[] }
+  | { type: 'archived'; archived: string[] };
+
+export interface FolderList {
+  folders: Folder[];
+  archived: string[];
+}
+
+export interface FolderRequest {
+  name: string;
+}
+
+export interface FolderUpdateRequest {
+  name?: string;
+  collapsed?: boolean;
+}
+
+export interface FolderOrderRequest {
+  order: string[];
+}
+
+export interface ChatFolderRequest {
+  folderId: string | null;
+  position?: number;
+}
 
 export interface FollowArgs {
   chatId: string;
