@@ -90,7 +90,10 @@ func check(f *os.File, ordered []string) error {
 	if !info.Mode().IsRegular() {
 		return damaged("it is not a regular file")
 	}
-	c := &checker{file: f, size: info.Size(), ordered: ordered}
+	return (&checker{file: f, size: info.Size(), ordered: ordered}).run()
+}
+
+func (c *checker) run() error {
 	if err := c.metas(); err != nil {
 		return err
 	}

@@ -367,3 +367,45 @@ func leaves(t *testing.T, file []byte) []int {
 	}
 	return out
 }
+
+// FuzzCheck gives the checker arbitrary files. It must end, with a result, in
+// memory bounded by the file.
+func FuzzCheck(f *testing.F) {
+	// Small pages make small seeds.
+	path := filepath.Join(f.TempDir(), "x")
+	db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: minPageSize})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range 4 {
+		if err := db.Update(func(tx *bolt.Tx) error { return putRange(tx, 5*i, 5*i+5, 40) }); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		f.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	c := &checker{file: bytes.NewReader(good), size: int64(len(good))}
+	if err := c.run(); err != nil {
+		f.Fatal(err)
+	}
+	good = good[:c.meta.highWater*minPageSize]
+	f.Add(good, 0, byte(0))
+	f.Add(good, 3*minPageSize+10, byte(0xFF))
+	f.Add(emptyImage(minPageSize), 12, byte(1))
+	f.Add([]byte("text"), 0, byte(0))
+	f.Fuzz(func(t *testing.T, data []byte, at int, change byte) {
+		data = bytes.Clone(data)
+		if len(data) > 0 {
+			data[((at%len(data))+len(data))%len(data)] ^= change
+		}
+		c := &checker{file: bytes.NewReader(data), size: int64(len(data)), ordered: []string{"data"}}
+		if err := c.run(); err != nil && !errors.Is(err, ErrDamaged) {
+			t.Fatalf("neither good nor damaged: %v", err)
+		}
+	})
+}
