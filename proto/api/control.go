@@ -48,8 +48,10 @@ type Pending struct {
 	ControlID string   `json:"controlId"`
 	Kind      row.Kind `json:"kind"`
 	// Answering says that somebody's answer is on its way to the agent.
-	Answering bool  `json:"answering,omitempty"`
-	Since     int64 `json:"since"`
+	Answering bool `json:"answering,omitempty"`
+	// AnsweringBy names who that is.
+	AnsweringBy string `json:"answeringBy,omitempty"`
+	Since       int64  `json:"since"`
 	// Row is the permission or question row.
 	Row json.RawMessage `json:"row"`
 }

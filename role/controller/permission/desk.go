@@ -49,7 +49,7 @@ type Desk struct {
 
 	mu      sync.Mutex
 	chats   map[string][]*request // by chat, oldest first
-	ended   map[key]struct{}
+	ended   map[key]Ending
 	endedIn []key // oldest first, for forgetting
 }
 
@@ -67,6 +67,8 @@ type request struct {
 
 	controlID string
 	answering bool
+	// by is who is answering.
+	by string
 	// withdrawn is set when the agent took the request back while an answer
 	// was on its way.
 	withdrawn row.Outcome
@@ -74,7 +76,7 @@ type request struct {
 
 // New returns an empty desk.
 func New(log *slog.Logger) *Desk {
-	return &Desk{log: log, chats: map[string][]*request{}, ended: map[key]struct{}{}}
+	return &Desk{log: log, chats: map[string][]*request{}, ended: map[key]Ending{}}
 }
 
 // Offer adds a request whose row has been committed.
@@ -108,10 +110,32 @@ func (d *Desk) Pending(chat string) []api.Pending {
 		}
 		out = append(out, api.Pending{
 			Occurrence: r.occurrence, RunID: r.runID, ControlID: r.controlID, Kind: r.ask.Kind(),
-			Answering: r.answering, Since: r.since.UnixMilli(), Row: encoded,
+			Answering: r.answering, AnsweringBy: r.by, Since: r.since.UnixMilli(), Row: encoded,
 		})
 	}
 	return out
+}
+
+// Ending is how a request left the desk.
+type Ending string
+
+// The endings of requests.
+const (
+	// EndedAnswered: the agent got an answer.
+	EndedAnswered Ending = "answered"
+	// EndedAborted: the agent no longer asks, or its run has ended.
+	EndedAborted Ending = "aborted"
+	// EndedUnknown: an answer was sent and may not have arrived.
+	EndedUnknown Ending = "unknown"
+)
+
+// Ended returns how a request ended; it is false for one that is pending or is
+// not remembered.
+func (d *Desk) Ended(chat, occurrence string) (Ending, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	how, ok := d.ended[key{chat, occurrence}]
+	return how, ok
 }
 
 // Count returns how many requests of a chat are open.
@@ -225,7 +249,7 @@ func (d *Desk) answer(ctx context.Context, f Fence, build func(row.Row) (exec.An
 		d.mu.Unlock()
 		return api.Resolved{}, err
 	}
-	r.answering = true
+	r.answering, r.by = true, by
 	d.mu.Unlock()
 	r.owner.Changed()
 
@@ -266,7 +290,7 @@ func errResolved() *api.Error {
 func (d *Desk) settle(r *request, body row.Body, by string, delivery error) (api.Resolved, error) {
 	if delivery == nil {
 		err := r.owner.Resolved(resolution(r, body, by, row.Answered))
-		d.remove(r)
+		d.remove(r, EndedAnswered)
 		r.owner.Changed()
 		if err != nil {
 			return api.Resolved{}, err
@@ -276,8 +300,9 @@ func (d *Desk) settle(r *request, body row.Body, by string, delivery error) (api
 	e := exec.AsError(delivery)
 	d.mu.Lock()
 	withdrawn := r.withdrawn
+	ending := EndedUnknown
 	if withdrawn == "" && e.Dispatched == exec.NotDispatched && !final(e.Code) {
-		r.answering = false
+		r.answering, r.by = false, ""
 		r.controlID = rand.Text()
 		d.mu.Unlock()
 		r.owner.Changed()
@@ -287,8 +312,10 @@ func (d *Desk) settle(r *request, body row.Body, by string, delivery error) (api
 	var err error
 	switch {
 	case withdrawn != "":
+		ending = EndedAborted
 		err = r.owner.Resolved(resolution(r, emptyResolution(r), "", withdrawn))
 	case e.Dispatched == exec.NotDispatched:
+		ending = EndedAborted
 		err = r.owner.Resolved(resolution(r, emptyResolution(r), "", row.Withdrawn))
 	default:
 		// No resolution row: it would claim to know.
@@ -297,7 +324,7 @@ func (d *Desk) settle(r *request, body row.Body, by string, delivery error) (api
 			Text: "An answer was sent, but the agent did not confirm it: " + e.Message,
 		}))
 	}
-	d.remove(r)
+	d.remove(r, ending)
 	r.owner.Changed()
 	if err != nil {
 		d.log.Error("resolution not recorded", "chat", r.chat, "occurrence", r.occurrence, "err", err)
@@ -352,18 +379,18 @@ func (d *Desk) take(chat string, outcome row.Outcome, match func(*request) bool)
 			kept = append(kept, r)
 		default:
 			taken = append(taken, r)
-			d.rememberLocked(r.key)
+			d.rememberLocked(r.key, EndedAborted)
 		}
 	}
 	d.storeLocked(chat, kept)
 	return taken
 }
 
-func (d *Desk) remove(r *request) {
+func (d *Desk) remove(r *request, how Ending) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.storeLocked(r.chat, slices.DeleteFunc(slices.Clone(d.chats[r.chat]), func(o *request) bool { return o == r }))
-	d.rememberLocked(r.key)
+	d.rememberLocked(r.key, how)
 }
 
 func (d *Desk) storeLocked(chat string, rs []*request) {
@@ -374,11 +401,11 @@ func (d *Desk) storeLocked(chat string, rs []*request) {
 	d.chats[chat] = rs
 }
 
-func (d *Desk) rememberLocked(k key) {
+func (d *Desk) rememberLocked(k key, how Ending) {
 	if _, ok := d.ended[k]; ok {
 		return
 	}
-	d.ended[k] = struct{}{}
+	d.ended[k] = how
 	d.endedIn = append(d.endedIn, k)
 	if len(d.endedIn) > maxRemembered {
 		delete(d.ended, d.endedIn[0])
