@@ -39,17 +39,13 @@ export function open(snapshot: FollowSnapshot): Window {
 }
 
 /**
- * Joins the snapshot of a new generation to what is there. It returns undefined
- * when rows between the two may be missing: then the caller pages or replaces.
+ * Takes in the snapshot of another generation. Joined says that its rows go on
+ * from those published before; a reader in the middle keeps the rows in view.
  */
-export function rejoin(w: Window, snapshot: FollowSnapshot): Change | undefined {
-  if (snapshot.view !== w.view || snapshot.cursor < w.cursor) return { window: open(snapshot), shift: false };
-  if (!w.end) return { window: { ...w, cursor: snapshot.cursor }, shift: false };
-  const first = snapshot.rows[0];
-  const joins = snapshot.cursor === w.cursor || !snapshot.hasMore || (first !== undefined && first.ordinal <= w.cursor + 1);
-  if (!joins) return undefined;
-  if (w.rows.length === 0) return { window: open(snapshot), shift: false };
-  return append(w, snapshot.rows, snapshot.cursor, true);
+export function rejoin(w: Window, snapshot: FollowSnapshot, joined: boolean, following: boolean): Change {
+  const same = snapshot.view === w.view && snapshot.cursor >= w.cursor;
+  if (!same || (!joined && w.end)) return { window: open(snapshot), shift: false };
+  return append(w, snapshot.rows, snapshot.cursor, following);
 }
 
 /** Adds new rows at the end. A reader who is elsewhere keeps the rows in view; the end is fetched again later. */
