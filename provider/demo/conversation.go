@@ -26,8 +26,10 @@ type conversation struct {
 
 	mu     sync.Mutex
 	closed bool
-	// current is the turn that is going on.
-	current *turn
+	// current is the turn that is going on. finishing counts those that are
+	// about to publish their terminal.
+	current   *turn
+	finishing int
 	// session is the one the last turn worked in.
 	session *session
 	// last is the launch of the last turn, for turns the agent begins itself.
@@ -96,7 +98,11 @@ func (c *conversation) launch(l exec.Launch, run provider.Run, steps []step, pro
 	c.mu.Unlock()
 
 	if err := c.enter(t, l, prompt); err != nil {
-		c.ended()
+		c.mu.Lock()
+		c.current = nil
+		c.mu.Unlock()
+		c.beginOwn()
+		c.work.Done()
 		return nil, err
 	}
 	t.run = run
@@ -135,13 +141,18 @@ func (c *conversation) enter(t *turn, l exec.Launch, prompt *row.User) (err erro
 	return err
 }
 
-// ended takes a turn out and begins one of the agent's own if there is news.
-func (c *conversation) ended() {
+// finish makes room for the next turn and only then publishes the terminal: who
+// sees it may launch at once. What the agent begins itself comes after it.
+func (c *conversation) finish(run provider.Run, terminal exec.Terminal) {
 	c.mu.Lock()
 	c.current = nil
+	c.finishing++
+	c.mu.Unlock()
+	run.Finish(terminal)
+	c.mu.Lock()
+	c.finishing--
 	c.mu.Unlock()
 	c.beginOwn()
-	c.work.Done()
 }
 
 // tell has news told as soon as no turn is going on.
@@ -154,7 +165,7 @@ func (c *conversation) tell(s step) {
 
 func (c *conversation) beginOwn() {
 	c.mu.Lock()
-	if c.closed || c.current != nil || len(c.news) == 0 {
+	if c.closed || c.current != nil || c.finishing > 0 || len(c.news) == 0 {
 		c.mu.Unlock()
 		return
 	}

@@ -156,7 +156,7 @@ func (t *turn) closeEars(force bool) bool {
 
 // serve does the steps and publishes the terminal.
 func (t *turn) serve() {
-	defer t.c.ended()
+	defer t.c.work.Done()
 	defer t.cancel()
 	err := t.attachments()
 	for err == nil {
@@ -213,7 +213,7 @@ func (t *turn) finish(err error) {
 	case err != nil:
 		terminal.Phase, terminal.Error = row.RunFailed, exec.AsError(err).WithDispatched(exec.WasDispatched)
 	}
-	t.run.Finish(terminal)
+	t.c.finish(t.run, terminal)
 }
 
 func (t *turn) usage() *row.Usage {
