@@ -16,4 +16,7 @@
 //     for its goroutines. Nothing is published afterwards.
 //   - Native processes are started with [Processes.Start], which gives them a
 //     group, a cookie, a clean environment and a guard.
+//
+// A program that starts processes is its own guard: before anything else it
+// must call [RunGuard] when [IsGuard] says so, in a test binary from TestMain.
 package provider
