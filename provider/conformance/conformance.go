@@ -64,6 +64,17 @@ type Subject struct {
 	// Crash makes the native process of the agent die during the turn; empty
 	// when the agent has none.
 	Crash string
+	// Kill kills the native process of the agent, which is at work; nil when
+	// the agent has none.
+	Kill func(t testing.TB)
+	// Recall is answered by a text that contains the last line of the first
+	// prompt of the conversation.
+	Recall string
+	// Flood is answered with at least FloodBytes bytes of text, 48 MiB or
+	// more, in rows of about 1 MiB; empty when the agent never says so much at
+	// once. The memory of the whole process is watched meanwhile.
+	Flood      string
+	FloodBytes int
 	// Burst is answered with at least BurstRows rows.
 	Burst     string
 	BurstRows int
@@ -81,13 +92,20 @@ func Run(t *testing.T, maker func(t testing.TB) Subject) {
 		{"auth", exec.FacetAuth, testAuth},
 		{"turn", exec.FacetExecution, testTurn},
 		{"resume", exec.FacetExecution, testResume},
+		{"memory", exec.FacetExecution, testMemory},
+		{"succession", exec.FacetExecution, testSuccession},
 		{"prompt like flags", exec.FacetExecution, testPromptLikeFlags},
 		{"attachments", exec.FacetExecution, testAttachments},
 		{"concurrent chats", exec.FacetExecution, testConcurrent},
 		{"slow controller", exec.FacetExecution, testSlowController},
+		{"flood", exec.FacetExecution, testFlood},
 		{"refused launches", exec.FacetExecution, testRefusedLaunches},
 		{"failure", exec.FacetExecution, testFailure},
 		{"abort", exec.FacetExecution, testAbort},
+		{"abort in a tool", exec.FacetExecution, testAbortInTool},
+		{"launch given up", exec.FacetExecution, testGiveUpLaunch},
+		{"ids of runs", exec.FacetExecution, testRunID},
+		{"resume race", exec.FacetExecution, testResumeRace},
 		{"busy session", exec.FacetExecution, testBusySession},
 		{"stale references", exec.FacetExecution, testStaleReferences},
 		{"close binding", exec.FacetExecution, testCloseBinding},
@@ -95,12 +113,14 @@ func Run(t *testing.T, maker func(t testing.TB) Subject) {
 		{"close runtime", exec.FacetExecution, testCloseRuntime},
 		{"restart", exec.FacetExecution, testRestart},
 		{"crash", exec.FacetExecution, testCrash},
+		{"killed", exec.FacetExecution, testKilled},
 		{"environment", exec.FacetExecution, testEnvironment},
 		{"descendants", exec.FacetExecution, testDescendants},
 		{"permission", exec.FacetPermissions, testPermission},
 		{"permission refused", exec.FacetPermissions, testPermissionRefused},
 		{"permission race", exec.FacetPermissions, testPermissionRace},
 		{"permission withdrawn", exec.FacetPermissions, testPermissionWithdrawn},
+		{"close while asking", exec.FacetPermissions, testCloseWhileAsking},
 		{"bypass mode", exec.FacetPermissions, testBypass},
 		{"question", exec.FacetPermissions, testQuestion},
 		{"steering", exec.FacetSteering, testSteering},

@@ -167,6 +167,24 @@ func alive(pid int) bool {
 // pollInterval is how often the end of processes is looked for.
 const pollInterval = 10 * time.Millisecond
 
+// waitFile waits for the agent to make a file.
+func waitFile(t testing.TB, path string) {
+	t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	deadline := time.After(waitLimit)
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s did not come within %v", path, waitLimit)
+		}
+	}
+}
+
 func waitGone(t testing.TB, what string, pids []int) {
 	t.Helper()
 	tick := time.NewTicker(pollInterval)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ type runCheck struct {
 }
 
 type part struct {
-	text string
+	text []byte
 	// whole is false when updates did not join on.
 	whole bool
 }
@@ -134,9 +135,9 @@ func (r *runCheck) live(t testing.TB, e exec.Event) {
 	p := r.parts[l.PartID]
 	switch {
 	case p == nil || l.Offset == 0:
-		r.parts[l.PartID] = &part{text: l.Text, whole: l.Offset == 0}
+		r.parts[l.PartID] = &part{text: []byte(l.Text), whole: l.Offset == 0}
 	case l.Offset == len(p.text):
-		p.text += l.Text
+		p.text = append(p.text, l.Text...)
 	default:
 		p.whole = false
 	}
@@ -166,14 +167,14 @@ func (r *runCheck) row(t testing.TB, one row.Row, runID string) {
 			t.Errorf("the agent published a user row: %.40q", b.Text)
 		}
 	case *row.Assistant:
-		if p != nil && p.whole && p.text != b.Text {
+		if p != nil && p.whole && string(p.text) != b.Text {
 			t.Errorf("the row of part %s is not what was streamed: %.80q, streamed %.80q", one.PartID, b.Text, p.text)
 		}
 		if b.Final && one.Child == "" {
 			r.final++
 		}
 	case *row.Reasoning:
-		if p != nil && p.whole && p.text != b.Text {
+		if p != nil && p.whole && string(p.text) != b.Text {
 			t.Errorf("the row of part %s is not what was streamed: %.80q, streamed %.80q", one.PartID, b.Text, p.text)
 		}
 	case *row.Tool:
@@ -236,7 +237,7 @@ func (r *runCheck) terminal(t testing.TB, e exec.Event) {
 		t.Errorf("a terminal of phase %q", end.Phase)
 	}
 	for id, p := range r.parts {
-		if strings.TrimSpace(p.text) != "" {
+		if len(bytes.TrimSpace(p.text)) > 0 {
 			t.Errorf("live part %s of run %s became no row: %.80q", id, e.RunID, p.text)
 		}
 	}

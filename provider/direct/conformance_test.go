@@ -37,6 +37,9 @@ func conformanceScript() model.Script {
 	return model.Script{Key: conformanceKey, Steps: []model.Step{
 		{Name: "query", Match: &model.Match{Call: model.CallQuery}, Times: -1, Blocks: pong},
 		{Name: "say", Match: &model.Match{LastUser: "Say pong"}, Times: -1, Blocks: pong},
+		{Name: "recall", Match: &model.Match{LastUser: "Recall"}, Times: -1, Answer: func(r *model.Request) model.Step {
+			return model.Step{Blocks: []model.Block{{Text: "It began with: " + r.Messages[0].Text}}}
+		}},
 		{Name: "burst", Match: &model.Match{LastUser: "Burst"}, Times: -1, Blocks: burst},
 		{Name: "hang", Match: &model.Match{LastUser: "Hang"}, Times: -1, Blocks: []model.Block{
 			{Text: "I wait for you to stop me", Hold: "never", HoldAfter: 1},
@@ -104,6 +107,7 @@ func subject(t testing.TB, p direct.Protocol) conformance.Subject {
 		Say: "Say pong", Reply: "pong",
 		Hang: "Hang",
 		Fail: "Fail", FailCode: exec.CodeContextOverflow,
-		Burst: "Burst", BurstRows: 2 * burstBlocks,
+		Recall: "Recall",
+		Burst:  "Burst", BurstRows: 2 * burstBlocks,
 	}
 }
