@@ -5,6 +5,7 @@ import type {
   CompactionRow, ErrorRow, HandoffRow, NoticeRow, OpaqueRow, Pending, PermissionResolvedRow, PermissionRow,
   QuestionResolvedRow, QuestionRow, Row, RunRow, SubagentRow, ToolName, ToolResultRow, ToolRow, ToolStatus, UserRow,
 } from '../wire/types';
+import type { Message } from '../model/outbox.svelte';
 import { partKey, type Part, type Parts } from './parts';
 
 /** How a request to the user ended, as far as the rows tell. */
@@ -67,10 +68,12 @@ export type MarkItem = Base & {
   readonly kind: 'mark';
   readonly row: CompactionRow | HandoffRow | NoticeRow | ErrorRow | OpaqueRow;
 };
+/** A message that the server has not confirmed. */
+export type OutboxItem = Base & { readonly kind: 'outbox'; readonly message: Message };
 export type CardItem = Base & { readonly kind: 'card'; readonly pending: Pending };
 
 export type Item =
-  | TextItem | ToolItem | ReadsItem | UserItem | AskItem | RunItem | LostItem | SubagentItem | MarkItem | CardItem;
+  | TextItem | ToolItem | ReadsItem | UserItem | AskItem | RunItem | LostItem | SubagentItem | MarkItem | OutboxItem | CardItem;
 
 /** What the fold has to know beside the rows. */
 export interface Facts {
@@ -274,10 +277,10 @@ function groupReads(items: readonly Item[]): Item[] {
 }
 
 /**
- * Adds what is not in the ledger: parts that stream and cards. The output of a
- * command that runs belongs to its line.
+ * Adds what is not in the ledger: parts that stream, cards, and messages on
+ * their way. The output of a command that runs belongs to its line.
  */
-export function withLive(items: readonly Item[], parts: Parts, cards: readonly Pending[], next: number): Item[] {
+export function withLive(items: readonly Item[], parts: Parts, cards: readonly Pending[], next: number, outbox: readonly Message[] = []): Item[] {
   const out = [...items];
   const taken = new Set(items.map((i) => i.key));
   for (const [partId, part] of parts) {
@@ -295,6 +298,9 @@ export function withLive(items: readonly Item[], parts: Parts, cards: readonly P
   }
   for (const pending of cards) {
     out.push({ kind: 'card', key: `c:${pending.occurrence}`, ordinal: next, time: pending.since, pending });
+  }
+  for (const message of outbox) {
+    out.push({ kind: 'outbox', key: `m:${message.requestId}`, ordinal: next, time: message.createdAt, message });
   }
   return out;
 }
