@@ -91,10 +91,10 @@ export class Api {
     return control(await this.#http.request('GET', `chats/${id(chatId)}/control`));
   }
 
-  /** A page of a transcript that ends at through, or before that ordinal. */
+  /** A page of a transcript that ends at through (the newest row without it), or before that ordinal. */
   async page(
     chatId: string,
-    query: { through: number; before?: number | undefined; max: number; child?: string | undefined },
+    query: { through?: number | undefined; before?: number | undefined; max: number; child?: string | undefined },
     signal?: AbortSignal,
   ): Promise<Page> {
     return page(await this.#http.request('GET', `chats/${id(chatId)}/rows`, { query, ...(signal && { signal }) }));
