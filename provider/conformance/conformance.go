@@ -67,6 +67,10 @@ type Subject struct {
 	// Kill kills the native process of the agent, which is at work; nil when
 	// the agent has none.
 	Kill func(t testing.TB)
+	// Background starts work that outlives the turn and then ends by itself,
+	// whereupon the agent begins a run; empty when the agent does no such
+	// thing.
+	Background string
 	// Recall is answered by a text that contains the last line of the first
 	// prompt of the conversation.
 	Recall string
@@ -126,6 +130,9 @@ func Run(t *testing.T, maker func(t testing.TB) Subject) {
 		{"steering", exec.FacetSteering, testSteering},
 		{"compaction", exec.FacetCompaction, testCompaction},
 		{"history", exec.FacetHistory, testHistory},
+		{"same history", exec.FacetHistory, testSameHistory},
+		{"mentioned files", exec.FacetHistory, testMentions},
+		{"background", exec.FacetExecution, testBackground},
 		{"fork", exec.FacetForking, testFork},
 		{"commands", exec.FacetCommands, testCommands},
 		{"single query", exec.FacetSingleQuery, testSingleQuery},

@@ -137,7 +137,7 @@ func (s *store) describe(id string) (exec.NativeSession, error) {
 			continue
 		}
 		if u, ok := e.Row.Body.(*row.User); ok {
-			one.Title = title(u.Text)
+			one.Title = title(exec.StripMentions(u.Text))
 		}
 	}
 	return one, nil

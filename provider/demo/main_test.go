@@ -71,9 +71,10 @@ func TestConformance(t *testing.T) {
 			Hang:  "say I wait now\nthink: waiting\nhang",
 			Steer: "say steered", SteerReply: "steered",
 			Fail: "fail with " + string(exec.CodeContextOverflow), FailCode: exec.CodeContextOverflow,
-			Crash:  "crash",
-			Recall: "recall",
-			Flood:  strings.Repeat("long 1024\n", 50), FloodBytes: 50 << 20,
+			Crash:      "crash",
+			Background: "background: sleep 0.2",
+			Recall:     "recall",
+			Flood:      strings.Repeat("long 1024\n", 50), FloodBytes: 50 << 20,
 			Burst: "burst 3000", BurstRows: 3000,
 		}
 	})

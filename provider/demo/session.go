@@ -196,7 +196,7 @@ func (n *session) noteLocked(e entry) {
 	case *row.User:
 		n.bytes += int64(len(b.Text))
 		if n.title == "" {
-			n.title = title(b.Text)
+			n.title = title(exec.StripMentions(b.Text))
 		}
 	case *row.Assistant:
 		n.bytes += int64(len(b.Text))

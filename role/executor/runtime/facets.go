@@ -123,7 +123,8 @@ type reader struct {
 }
 
 // Next implements [exec.HistoryReader]; rows come out cleaned and marked as
-// imported.
+// imported. A prompt is what the user wrote, without the files that garcon had
+// added to it.
 func (r *reader) Next(ctx context.Context) ([]row.Row, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,6 +145,11 @@ func (r *reader) Next(ctx context.Context) ([]row.Row, error) {
 	}
 	for i := range rows {
 		rows[i].Imported = true
+		if u, ok := rows[i].Body.(*row.User); ok {
+			authored := *u
+			authored.Text = exec.StripMentions(u.Text)
+			rows[i].Body = &authored
+		}
 		rows[i] = rows[i].Clean()
 	}
 	return rows, nil
