@@ -10,6 +10,20 @@ build:
 dev *ARGS:
     go run . controller --demo {{ARGS}}
 
+# Builds the web interface into ui/dist, which is committed.
+ui:
+    npm ci --prefix ui --no-audit --no-fund
+    npm --prefix ui run build
+
+# Serves the web interface live from its source, in front of a controller on port 8080.
+ui-dev:
+    npm --prefix ui run dev
+
+# Checks and tests the web interface.
+ui-check:
+    npm --prefix ui run check
+    npm --prefix ui run test
+
 # Formats the code.
 fmt:
     go tool gofumpt -w $(git ls-files '*.go')
@@ -27,7 +41,7 @@ e2e *ARGS: agents
     GARCON_E2E_AGENTS="$PWD/e2e/agents" go test -race {{ARGS}} ./e2e/...
 
 # Checks format, analysis and tests.
-check: lint test
+check: lint ui-check test
 
 # Vets the code.
 lint:
