@@ -75,11 +75,9 @@ export class App {
   attention = $state.raw<{ chatId: string; occurrence: string; at: number } | undefined>();
   /** On a phone: whether the list is in front, or the chat. */
   listInFront = $state(true);
-  readonly #around: Surroundings;
   #toastTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(around: Surroundings) {
-    this.#around = around;
     this.http = new Http({
       base: around.base,
       instance: () => this.link.generation?.serverInstanceId ?? this.connection.instance,
@@ -124,12 +122,10 @@ export class App {
   /** Signs in with a link when there is one, and connects when somebody is signed in. */
   async begin(secret?: string): Promise<void> {
     if (secret !== undefined) {
-      await this.session.login({ secret });
       // A used link is no reason to stop somebody who is signed in already.
-      if (this.session.state !== 'in') {
+      if (!(await this.session.login({ secret }))) {
         const { error } = this.session;
-        await this.session.load();
-        if (this.session.state !== 'in') this.session.error = error;
+        if (!(await this.session.load())) this.session.error = error;
       }
     } else {
       await this.session.load();

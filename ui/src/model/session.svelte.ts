@@ -19,14 +19,15 @@ export class Session {
     this.#entered = entered;
   }
 
-  /** Asks the server. While it cannot be reached the state stays as it is. */
-  async load(): Promise<void> {
+  /** Asks the server whether somebody is signed in. While it cannot be reached the state stays as it is. */
+  async load(): Promise<boolean> {
     try {
       this.#take(await this.#api.session());
       this.error = undefined;
     } catch (thrown) {
       this.error = asApiError(thrown);
     }
+    return this.state === 'in';
   }
 
   /** Asks for the connection: whether this browser is still signed in. */
