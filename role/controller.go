@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"garcon/proto/api"
 	"garcon/proto/exec"
 	"garcon/provider"
 	"garcon/provider/claude"
@@ -25,12 +26,16 @@ import (
 	"garcon/role/controller/auth"
 	"garcon/role/controller/chat"
 	"garcon/role/controller/doctor"
+	"garcon/role/controller/feed"
 	"garcon/role/controller/fleet"
+	"garcon/role/controller/folder"
 	"garcon/role/controller/httpapi"
 	"garcon/role/controller/permission"
+	"garcon/role/controller/web"
 	"garcon/role/executor/runtime"
 	"garcon/store"
 	"garcon/store/runtimefile"
+	"garcon/ui"
 )
 
 // Timings of the controller's listener.
@@ -53,19 +58,20 @@ type ControllerOptions struct {
 	// ConfigDir is the config root, ProjectBase the directory that projects
 	// must be below.
 	ConfigDir, Workspace, ProjectBase string
-	// Bind is a numeric loopback address; port 0 chooses one.
-	Bind string
-	Port int
-	// AllowedHosts are further Host headers to answer to.
-	AllowedHosts []string
+	// Listen says how it is reached.
+	Listen ListenOptions
+	// Heartbeat is how often browsers are pinged, zero for the default.
+	Heartbeat time.Duration
 	// Executor is the default executor, empty for the setting's.
 	Executor string
 	// Demo offers the built-in demo agent.
 	Demo    bool
 	Version string
 	Log     *slog.Logger
-	// Out gets what a person reads at start and at the end.
-	Out io.Writer
+	// Out gets what a person reads at start and at the end; Terminal says that
+	// it is a terminal, which keeps no secrets.
+	Out      io.Writer
+	Terminal bool
 	// Hurry, when closed, cuts the shutdown short.
 	Hurry <-chan struct{}
 }
@@ -73,24 +79,31 @@ type ControllerOptions struct {
 // RunController runs the controller until ctx ends, then ends every agent and
 // returns.
 func RunController(ctx context.Context, o ControllerOptions) (err error) {
-	if !auth.IsLoopback(o.Bind) {
-		return fmt.Errorf("--bind %s is not a numeric loopback address: there is no login yet, so nothing else is safe; use 127.0.0.1 or ::1", o.Bind)
+	public, base, err := o.Listen.check()
+	if err != nil {
+		return err
 	}
 	root, err := store.OpenRoot(o.ConfigDir, store.RoleController)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, "give back the lease", root.Close)
-	listener, err := listen(o.Bind, o.Port)
+	doors, err := openDoors(o.Listen, public, base)
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer doors.close()
 	workspace, err := root.OpenWorkspace(ctx, o.Workspace, store.Options{Log: o.Log, Version: o.Version})
 	if err != nil {
 		return err
 	}
 	defer closing(&err, "close the workspace", workspace.Close)
+	sessions, err := auth.OpenSessions(ctx, workspace.Registry(), o.Workspace, o.Log)
+	if err != nil {
+		return err
+	}
+	folders := folder.Open(workspace.Registry(), o.Log)
+	defer folders.Close()
 
 	var chats atomic.Pointer[chat.Service]
 	local, err := runtime.New(ctx, runtime.Options{
@@ -103,19 +116,36 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 	}
 	descriptor := runtimefile.Descriptor{
 		Schema: runtimefile.Schema, Role: string(store.RoleController), InstanceID: runtimefile.NewInstanceID(),
-		URL: "http://" + listener.Addr().String(), PID: os.Getpid(), StartedAt: time.Now().UnixMilli(),
+		URL: doors.url, PID: os.Getpid(), StartedAt: time.Now().UnixMilli(),
 		Capability: runtimefile.NewCapability(),
 	}
+	desk := permission.New(o.Log)
 	service := chat.New(chat.Options{
-		Workspace: workspace, Runtimes: fleet.New(o.Executor, local), Desk: permission.New(o.Log),
+		Workspace: workspace, Runtimes: fleet.New(o.Executor, local), Desk: desk,
 		Instance: descriptor.InstanceID, Log: o.Log,
 	})
 	chats.Store(service)
 	check := doctor.Doctor{Root: root, Workspace: workspace, Chats: service, Runtimes: []exec.Runtime{local}, Version: o.Version}
-	handler := httpapi.New(httpapi.Options{
-		Chats: service, Guard: auth.NewGuard(listener.Addr(), o.AllowedHosts, descriptor.Capability), Descriptor: descriptor,
-		Workspace: o.Workspace, Version: o.Version, Doctor: check.Run, Log: o.Log,
+	guard := auth.NewGuard(auth.Options{
+		Addrs: doors.addrs(), PublicURL: public, BasePath: base, AllowedHosts: o.Listen.AllowedHosts,
+		TrustProxy: o.Listen.TrustProxy, NoAuth: o.Listen.NoAuth, Capability: descriptor.Capability, Sessions: sessions,
 	})
+	live := feed.New(feed.Options{
+		Chats: service, Desk: desk, Folders: folders, Executors: []exec.Runtime{local}, Guard: guard,
+		Host:     api.Host{Version: o.Version, Workspace: o.Workspace, NoAuth: o.Listen.NoAuth, Demo: o.Demo},
+		Instance: descriptor.InstanceID, Heartbeat: o.Heartbeat, Log: o.Log,
+	})
+	pages, err := web.New(ui.Files(), base, guard)
+	if err != nil {
+		return errors.Join(err, local.Close(ctx))
+	}
+	handler := &web.Front{
+		Guard: guard, BasePath: base, Feed: live, UI: pages,
+		API: httpapi.New(httpapi.Options{
+			Chats: service, Folders: folders, Answers: live, Guard: guard, Descriptor: descriptor, Home: doors.home,
+			Workspace: o.Workspace, Version: o.Version, Doctor: check.Run, Log: o.Log,
+		}),
+	}
 
 	requests, endRequests := context.WithCancel(context.Background())
 	defer endRequests()
@@ -124,12 +154,14 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	group, serving := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
+	for _, l := range doors.listeners() {
+		group.Go(func() error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
 	if err := runtimefile.Write(root.RuntimeFile(), descriptor); err != nil {
 		return errors.Join(err, server.Close(), local.Close(ctx))
 	}
@@ -137,7 +169,8 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 		return runtimefile.RemoveOwn(root.RuntimeFile(), descriptor.InstanceID)
 	})
 	o.Log.Info("controller listening", "url", descriptor.URL, "pid", descriptor.PID, "config", o.ConfigDir)
-	greet(o, descriptor)
+	greet(o, doors.home, sessions)
+	fmt.Fprint(o.Out, exposure(o.Listen, public))
 
 	<-serving.Done()
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
@@ -151,6 +184,9 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 	})
 	defer hurry.Wait()
 	defer cancel()
+	// Browsers first: a chat that ends under them would look like a failure of
+	// the chat, and one connection that ends like what it is.
+	live.Close()
 	for _, e := range service.Close(grace) {
 		fmt.Fprintf(o.Out, "ended the turn going in chat %s (%s)\n", e.ChatID, e.Title)
 	}
@@ -199,30 +235,24 @@ func adapters(withDemo bool) func(provider.Host) ([]provider.Adapter, error) {
 	}
 }
 
-// listen binds the one address asked for. A port that is taken is never
-// replaced by another.
-func listen(bind string, port int) (net.Listener, error) {
-	address := net.JoinHostPort(bind, strconv.Itoa(port))
-	l, err := net.Listen("tcp", address)
-	if err == nil {
-		return l, nil
-	}
-	if holder := holderOf(port); isInUse(err) && holder != "" {
-		return nil, fmt.Errorf("listen on %s: the port is taken by %s; stop that, or choose another with --port", address, holder)
-	}
-	return nil, fmt.Errorf("listen on %s: %w; choose another port with --port", address, err)
-}
-
 // greet tells a person what to do next.
-func greet(o ControllerOptions, d runtimefile.Descriptor) {
-	fmt.Fprintf(o.Out, "garcon controller %s is listening on %s\n\n", o.Version, d.URL)
+func greet(o ControllerOptions, home string, sessions *auth.Sessions) {
+	fmt.Fprintf(o.Out, "garcon controller %s is listening on %s\n\n", o.Version, home)
 	agent := "claude"
 	if o.Demo {
 		agent = "demo"
 	}
 	root := ""
-	if home, err := os.UserHomeDir(); err != nil || o.ConfigDir != filepath.Join(home, ".garcon") {
+	if dir, err := os.UserHomeDir(); err != nil || o.ConfigDir != filepath.Join(dir, ".garcon") {
 		root = " --config-dir " + strconv.Quote(o.ConfigDir)
+	}
+	switch {
+	case o.Listen.NoAuth:
+		fmt.Fprintf(o.Out, "Open it in a browser. There is no login: every user of this machine can do so.\n\n")
+	case o.Terminal && !sessions.Any() && !sessions.PasswordSet():
+		fmt.Fprintf(o.Out, "Open this link in a browser within 10 minutes; it works once:\n  %s\n\n", sessions.Link(home).URL)
+	default:
+		fmt.Fprintf(o.Out, "To sign a browser in, run `garcon login%s`: it prints a link.\n\n", root)
 	}
 	fmt.Fprintf(o.Out, "In another shell:\n  garcon chats%s start --agent %s \"Say hello\"\n  garcon chats%s list\n  garcon%s doctor\n\nCtrl-C here ends it, and every agent with it.\n", root, agent, root, root)
 }

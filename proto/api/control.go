@@ -111,7 +111,8 @@ type QueueSendRequest struct {
 
 // Page answers [OpChatsPage]. Query: through and before (ordinals), max
 // (messages, at most [MaxPageMessages]), child (a subagent's transcript).
-// Without through the page ends at the newest row.
+// Without through the page ends at the newest row. A browser gets rows above
+// [MaxRowBody] as their heads, see [RowHead].
 type Page struct {
 	ChatID string `json:"chatId"`
 	View   string `json:"view"`

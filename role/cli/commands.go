@@ -15,6 +15,7 @@ type Commands struct {
 	Permissions Permissions `cmd:"" help:"List the permission modes of an agent."`
 	Efforts     Efforts     `cmd:"" help:"List the reasoning efforts of an agent."`
 	Providers   Providers   `cmd:"" help:"Configure model APIs for the direct agents."`
+	Login       Login       `cmd:"" help:"Print a link that signs a browser in, once."`
 	Doctor      Doctor      `cmd:"" help:"Check the configuration, the controller, the agents and the transcripts."`
 	Version     VersionCmd  `cmd:"" help:"Print the version."`
 	Completions Completions `cmd:"" help:"Print a shell completion script."`

@@ -129,7 +129,9 @@ func TestFollowShowsPartsBecomeRows(t *testing.T) {
 	r.live("q", 0, "never")
 	m.until(func() bool { return m.live["q"] == "never" })
 	r.end(row.RunCompleted, nil)
-	m.until(func() bool { return len(m.live) == 0 && m.has("run completed")() && m.header.State.Phase == api.PhaseIdle })
+	m.until(func() bool {
+		return len(m.live) == 0 && m.has("run completed")() && m.header.State.Phase == api.PhaseIdle
+	})
 	if len(m.ended) != 1 || m.ended[0] != "q" || m.snapshots != 1 {
 		t.Errorf("ended %v, %d snapshots", m.ended, m.snapshots)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"garcon/proto/api"
+	"garcon/proto/row"
 	"garcon/role/controller/chat"
 	"garcon/store/runtimefile"
 )
@@ -116,6 +117,9 @@ func (s *Server) chatsPage(ctx context.Context, c *call) (any, error) {
 	}
 	return s.Chats.Page(ctx, c.path("chat"), chat.PageQuery{
 		Through: through, Before: before, Max: int(min(most, api.MaxPageMessages)), Child: c.query("child"),
+		// A browser draws rows and asks for the rest of a large one; a program
+		// wants them whole.
+		Heads: c.by.Origin == row.OriginBrowser,
 	})
 }
 

@@ -18,13 +18,19 @@ import (
 	"garcon/proto/exec"
 	"garcon/role/controller/auth"
 	"garcon/role/controller/chat"
+	"garcon/role/controller/folder"
 	"garcon/store/runtimefile"
 )
 
 // Options are what a server works with.
 type Options struct {
-	Chats *chat.Service
-	Guard *auth.Guard
+	Chats   *chat.Service
+	Folders *folder.Service
+	Guard   *auth.Guard
+	// Answers takes the answers of browsers to what they were offered.
+	Answers Answers
+	// Home is where browsers find the user interface, with a slash at the end.
+	Home string
 	// Descriptor is what the server proves to be.
 	Descriptor runtimefile.Descriptor
 	// Workspace is the name of the open workspace.
@@ -33,6 +39,11 @@ type Options struct {
 	// Doctor returns the checks of a report.
 	Doctor func(context.Context) api.Doctor
 	Log    *slog.Logger
+}
+
+// Answers takes answers to waterfalls; see role/controller/feed.
+type Answers interface {
+	Answer(ctx context.Context, event string, req api.EventAnswerRequest, by chat.Principal) (api.EventAnswered, error)
 }
 
 // Server is an [http.Handler] for everything below [api.Base].
@@ -47,6 +58,8 @@ type call struct {
 	r  *http.Request
 	op api.Operation
 	by chat.Principal
+	// identity is by with how it was proved; zero for a public operation.
+	identity auth.Identity
 }
 
 // handler answers a call with a document, or has written the answer itself
@@ -88,7 +101,12 @@ func (s *Server) handlers() map[api.OperationID]handler {
 		api.OpProvidersList: s.providersList, api.OpProvidersAdd: s.providersAdd, api.OpProvidersUpdate: s.providersUpdate,
 		api.OpProvidersRemove: s.providersRemove, api.OpProvidersTest: s.providersTest,
 		api.OpSettingsShow: s.settingsShow, api.OpSettingsUpdate: s.settingsUpdate,
-		api.OpDoctor: s.doctor,
+		api.OpDoctor:  s.doctor,
+		api.OpSession: s.session, api.OpLogin: s.login, api.OpLogout: s.logout, api.OpLoginLink: s.loginLink,
+		api.OpSessionsList: s.sessionsList, api.OpSessionsRevoke: s.sessionsRevoke, api.OpPassword: s.password,
+		api.OpEventsAnswer: s.eventsAnswer,
+		api.OpFoldersList:  s.foldersList, api.OpFoldersCreate: s.foldersCreate, api.OpFoldersUpdate: s.foldersUpdate,
+		api.OpFoldersDelete: s.foldersDelete, api.OpFoldersOrder: s.foldersOrder, api.OpChatsMove: s.chatsMove,
 	}
 }
 
@@ -129,10 +147,19 @@ func (s *Server) serve(c *call, h handler) {
 			s.fail(c.w, c.r, err)
 			return
 		}
-		c.by = by
-		if got := c.r.Header.Get(api.HeaderInstance); got != s.Descriptor.InstanceID && (got != "" || c.op.ID != api.OpContext) {
+		c.by, c.identity = by.Principal, by
+		if by.Renewed != nil {
+			http.SetCookie(c.w, by.Renewed)
+		}
+		if !s.sameInstance(c) {
 			s.fail(c.w, c.r, api.NewError(api.CodeControllerChanged, "the controller has been restarted since this request was prepared",
 				"Look again and repeat it if it is still wanted."))
+			return
+		}
+	}
+	if c.op.Mutates() {
+		if err := s.Guard.CheckIntent(c.r, c.identity, c.op.ID == api.OpAttachmentsPut); err != nil {
+			s.fail(c.w, c.r, err)
 			return
 		}
 	}
@@ -154,6 +181,17 @@ func (s *Server) serve(c *call, h handler) {
 	if doc != nil {
 		s.write(c.w, http.StatusOK, doc)
 	}
+}
+
+// sameInstance reports whether the request is meant for this process. A client
+// learns the instance from the context, and a browser cannot say it when it
+// follows a link or loads a picture.
+func (s *Server) sameInstance(c *call) bool {
+	got := c.r.Header.Get(api.HeaderInstance)
+	if got == "" {
+		return c.op.ID == api.OpContext || c.identity.Kind != auth.Program && !c.op.Mutates()
+	}
+	return got == s.Descriptor.InstanceID
 }
 
 // write sends a document.

@@ -17,6 +17,7 @@ import (
 	"garcon/role/controller/auth"
 	"garcon/role/controller/chat"
 	"garcon/role/controller/fleet"
+	"garcon/role/controller/folder"
 	"garcon/role/controller/permission"
 	"garcon/store"
 	"garcon/store/runtimefile"
@@ -42,11 +43,25 @@ func newServer(t testing.TB) *Server {
 		must(t, ws.Close())
 		must(t, root.Close())
 	})
+	sessions, err := auth.OpenSessions(context.Background(), ws.Registry(), "default", log)
+	must(t, err)
+	folders := folder.Open(ws.Registry(), log)
+	t.Cleanup(folders.Close)
 	return New(Options{
-		Chats: service, Guard: auth.NewGuard(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, nil, capability),
+		Chats: service, Folders: folders, Answers: noAnswers{}, Home: "http://127.0.0.1:8080/",
+		Guard: auth.NewGuard(auth.Options{
+			Addrs: []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}}, Capability: capability, Sessions: sessions,
+		}),
 		Descriptor: descriptor(), Workspace: "default", Version: "test", Log: log,
 		Doctor: func(context.Context) api.Doctor { return api.Doctor{Checks: []api.Check{}} },
 	})
+}
+
+// noAnswers knows no event.
+type noAnswers struct{}
+
+func (noAnswers) Answer(context.Context, string, api.EventAnswerRequest, chat.Principal) (api.EventAnswered, error) {
+	return api.EventAnswered{}, api.NewError(api.CodeRequestGone, "no such event", "")
 }
 
 func must(t testing.TB, err error) {
@@ -59,7 +74,7 @@ func must(t testing.TB, err error) {
 // filled returns the path of an operation with something in each wildcard.
 func filled(op api.Operation) string {
 	path := api.Base + op.Path
-	for _, name := range []string{"chat", "turn", "ordinal", "entry", "occurrence", "digest", "agent", "provider"} {
+	for _, name := range []string{"chat", "turn", "ordinal", "entry", "occurrence", "digest", "agent", "provider", "session", "event", "folder"} {
 		path = strings.ReplaceAll(path, "{"+name+"}", "1")
 	}
 	return path
