@@ -64,6 +64,7 @@ func testPermission(t *testing.T, s Subject) {
 	stale := ask.Request
 	stale.InstanceID = "an earlier one"
 	wantRefused(t, c.in.Permissions.Answer(limited(t), stale, exec.Answer{OptionID: p.Options[0].ID}), exec.CodeStaleResource)
+	wantRefused(t, c.in.Permissions.Answer(limited(t), r.ref, exec.Answer{OptionID: p.Options[0].ID}), exec.CodeInvalid)
 	if s.exists(marker) {
 		t.Fatal("a bad answer allowed the command")
 	}
@@ -99,6 +100,9 @@ func testPermissionRefused(t *testing.T, s Subject) {
 	results := r.results(row.ToolBash)
 	if len(results) != 1 || !results[0].IsError {
 		t.Errorf("results of the refused command: %+v", results)
+	}
+	if len(results) > 0 && !strings.Contains(results[0].Output, "not today") {
+		t.Errorf("the agent was not told why, only %q", results[0].Output)
 	}
 }
 
@@ -191,6 +195,10 @@ func testQuestion(t *testing.T, s Subject) {
 		t.Fatal(err)
 	}
 	r.completes()
+	chosen := q.Questions[0].Options[0].Label
+	if results := r.results(row.ToolQuestion); len(results) != 1 || !strings.Contains(results[0].Output, chosen) {
+		t.Errorf("the agent was not told %q: %+v", chosen, results)
+	}
 
 	// A question that was declined does not hang the turn.
 	r = c.start(s.Ask)
@@ -213,6 +221,9 @@ func testSteering(t *testing.T, s Subject) {
 		t.Errorf("after steering it answered %q", r.text())
 	}
 	steer.ID = "steer-2"
+	kind := steer
+	kind.Run = c.binding
+	wantRefused(t, c.in.Steering.Steer(limited(t), kind), exec.CodeInvalid)
 	wantRefused(t, c.in.Steering.Steer(limited(t), steer), exec.CodeNotSteerable)
 	stale := steer
 	stale.Run.InstanceID = "an earlier one"

@@ -42,9 +42,8 @@ type runCheck struct {
 }
 
 type part struct {
+	kind row.Kind
 	text []byte
-	// whole is false when updates did not join on.
-	whole bool
 }
 
 // event checks one event.
@@ -133,14 +132,20 @@ func (r *runCheck) live(t testing.TB, e exec.Event) {
 		t.Errorf("a live part of kind %s", l.Kind)
 	}
 	p := r.parts[l.PartID]
-	switch {
-	case p == nil || l.Offset == 0:
-		r.parts[l.PartID] = &part{text: []byte(l.Text), whole: l.Offset == 0}
-	case l.Offset == len(p.text):
-		p.text = append(p.text, l.Text...)
-	default:
-		p.whole = false
+	if p == nil {
+		p = &part{kind: l.Kind}
+		r.parts[l.PartID] = p
 	}
+	if l.Kind != p.kind {
+		t.Errorf("live part %s is %s and then %s", l.PartID, p.kind, l.Kind)
+	}
+	if l.Offset == 0 {
+		p.text = p.text[:0]
+	}
+	if l.Offset != len(p.text) {
+		t.Errorf("live part %s goes on at %d, but %d bytes came before", l.PartID, l.Offset, len(p.text))
+	}
+	p.text = append(p.text, l.Text...)
 }
 
 // canonical are the tools rows may name.
@@ -161,20 +166,23 @@ func (r *runCheck) row(t testing.TB, one row.Row, runID string) {
 	}
 	p := r.parts[one.PartID]
 	delete(r.parts, one.PartID)
+	if p != nil && p.kind != one.Kind() {
+		t.Errorf("live part %s of kind %s ends with a %s row", one.PartID, p.kind, one.Kind())
+	}
 	switch b := one.Body.(type) {
 	case *row.User:
 		if one.Child == "" {
 			t.Errorf("the agent published a user row: %.40q", b.Text)
 		}
 	case *row.Assistant:
-		if p != nil && p.whole && string(p.text) != b.Text {
+		if p != nil && string(p.text) != b.Text {
 			t.Errorf("the row of part %s is not what was streamed: %.80q, streamed %.80q", one.PartID, b.Text, p.text)
 		}
 		if b.Final && one.Child == "" {
 			r.final++
 		}
 	case *row.Reasoning:
-		if p != nil && p.whole && string(p.text) != b.Text {
+		if p != nil && string(p.text) != b.Text {
 			t.Errorf("the row of part %s is not what was streamed: %.80q, streamed %.80q", one.PartID, b.Text, p.text)
 		}
 	case *row.Tool:
