@@ -52,6 +52,10 @@ type Error struct {
 	Status int `json:"-"`
 }
 
+// DetailDeleted is a member of the details of [CodeChatNotFound]: true when the
+// chat was there once.
+const DetailDeleted = "deleted"
+
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 

@@ -74,7 +74,11 @@ func ExitCode(err error) int {
 
 // refused turns a failure the server answered with into one of this program.
 func refused(e *api.Error) *Failure {
-	return &Failure{Exit: exitOf(e.Code), Code: e.Code, Message: e.Message, Hint: e.Hint, cause: e}
+	f := &Failure{Exit: exitOf(e.Code), Code: e.Code, Message: e.Message, Hint: e.Hint, cause: e}
+	if deleted, ok := e.Details[api.DetailDeleted].(bool); ok && deleted {
+		f.Exit = ExitStopped
+	}
+	return f
 }
 
 // exitOf returns the exit code of a server's refusal. What the caller named

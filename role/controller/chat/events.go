@@ -197,10 +197,12 @@ func (b *binding) ask(ev exec.Event) {
 	ask.TurnID, ask.RunID = r.turn, r.id
 	batch := b.batch(ev, ask)
 	batch.Urgent = true
-	if _, err := b.ledger.Append(o.s.ctx, batch); err != nil {
+	committed, err := b.ledger.Append(o.s.ctx, batch)
+	if err != nil {
 		b.storageFailed(ev.RunID, err)
 		return
 	}
+	ask = committed.Rows[0].Row
 	o.s.desk.Offer(o.id, ask, o, func(ctx context.Context, a exec.Answer) error {
 		return b.integration.Permissions.Answer(ctx, ev.Ask.Request, a)
 	})

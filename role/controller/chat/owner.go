@@ -78,6 +78,8 @@ func newOwner(s *Service, id string) *owner {
 	o := &owner{
 		s: s, id: id, admission: make(chan struct{}, 1), runs: map[string]*run{},
 		accepted: map[string]acceptance{}, changed: make(chan struct{}),
+		// 0 is what a client says that has seen nothing.
+		revision: 1,
 	}
 	o.admission <- struct{}{}
 	return o

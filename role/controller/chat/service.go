@@ -122,7 +122,9 @@ func (s *Service) owner(id string) (*owner, error) {
 
 func (s *Service) notFound(id string) error {
 	if s.registry.Deleted(id) {
-		return api.NewError(api.CodeChatNotFound, "chat "+id+" has been deleted", "")
+		e := api.NewError(api.CodeChatNotFound, "chat "+id+" has been deleted", "")
+		e.Details = map[string]any{api.DetailDeleted: true}
+		return e
 	}
 	return api.NewError(api.CodeChatNotFound, "there is no chat "+id, "`garcon chats list --all` shows every chat.")
 }

@@ -511,6 +511,9 @@ func (s *Service) Compact(ctx context.Context, chat string, req api.CompactReque
 func (s *Service) Receipt(ctx context.Context, chat, turn string) (api.Receipt, error) {
 	got, ok := s.receipts.wait(ctx, chat, turn)
 	if !ok {
+		if _, there := s.registry.Chat(chat); !there {
+			return api.Receipt{}, s.notFound(chat)
+		}
 		return api.Receipt{}, api.NewError(api.CodeTurnNotFound, "this controller has no receipt of turn "+turn,
 			"Receipts live as long as the controller's process. `garcon chats read "+chat+"` shows the transcript.")
 	}

@@ -235,7 +235,7 @@ func TestUnknownThings(t *testing.T) {
 		{http.MethodGet, api.Base + "/chats/1/changes", "", api.CodeChatNotFound},
 		{http.MethodGet, api.Base + "/chats/1/export", "", api.CodeChatNotFound},
 		{http.MethodGet, api.Base + "/chats/1/rows?max=x", "", api.CodeInvalid},
-		{http.MethodGet, api.Base + "/chats/1/turns/2", "", api.CodeTurnNotFound},
+		{http.MethodGet, api.Base + "/chats/1/turns/2", "", api.CodeChatNotFound},
 		{http.MethodDelete, api.Base + "/chats/1", "", api.CodeChatNotFound},
 		{http.MethodPost, api.Base + "/chats/1/stop", "{}", api.CodeChatNotFound},
 		{http.MethodPost, api.Base + "/chats/1/permissions/o", `{"runId":"r","controlId":"c","optionId":"x"}`, api.CodeChatNotFound},
