@@ -1,12 +1,8 @@
 // Times, sizes and counts as people read them.
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' });
+export { count, timeOfDay } from '../words/words';
 
-/** The time of day. */
-export function timeOfDay(ms: number): string {
-  return clock.format(ms);
-}
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' });
 
 /** Date and time. */
 export function dateTime(ms: number): string {
@@ -40,9 +36,4 @@ export function tokens(n: number): string {
 /** A price in US dollars. */
 export function cost(usd: number): string {
   return `$${usd.toFixed(usd < 0.1 ? 4 : 2)}`;
-}
-
-/** "1 file", "3 files". */
-export function count(n: number, one: string, many = `${one}s`): string {
-  return `${n.toLocaleString()} ${n === 1 ? one : many}`;
 }

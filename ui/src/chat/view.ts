@@ -2,7 +2,7 @@
 
 import { getContext, setContext } from 'svelte';
 import type { Api } from '../wire/api';
-import type { Chat } from '../wire/types';
+import type { AttachmentRef, Chat } from '../wire/types';
 import type { ChatSession } from './session.svelte';
 
 export interface ChatView {
@@ -20,6 +20,8 @@ export interface ChatView {
   openChild(childId: string, title: string): void;
   /** Puts the cursor into the composer. */
   focusComposer(): void;
+  /** Puts a message back into the composer, before what is there. */
+  restore(text: string, attachments: readonly (AttachmentRef & { size: number })[]): void;
 }
 
 const KEY = Symbol('chat');
