@@ -37,6 +37,9 @@ func newReader(file *os.File) (*reader, error) {
 	}
 	r := &reader{lines: provider.NewLineReader(file, 0), file: file}
 	line, err := r.lines.Next()
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
 	if err == nil {
 		err = json.Unmarshal(line, &r.header)
 	}
@@ -301,23 +304,19 @@ func (s *store) Discard(_ context.Context, _, id string) error {
 	if err != nil {
 		return err
 	}
-	path := n.file.Name()
-	unused := n.ForkOf != "" && n.count() == n.Copied && s.alone(n)
-	if err := n.release(); err != nil {
+	// Whoever acquires the session from here on waits, and then finds it gone
+	// or in use.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unused := n.ForkOf != "" && n.count() == n.Copied && n.refs == 1
+	if err := n.releaseLocked(); err != nil {
 		return fmt.Errorf("discard fork: %w", err)
 	}
 	if !unused {
 		return exec.Errorf(exec.CodeInvalid, "session %s is in use; only a fork that nothing was added to can be discarded", id)
 	}
-	if err := os.Remove(path); err != nil {
+	if err := os.Remove(n.file.Name()); err != nil {
 		return fmt.Errorf("discard fork: %w", err)
 	}
 	return nil
-}
-
-// alone reports whether the caller is the only one who holds the session.
-func (s *store) alone(n *session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return n.refs == 1
 }

@@ -150,6 +150,11 @@ func (n *session) hold() *session {
 func (n *session) release() error {
 	n.store.mu.Lock()
 	defer n.store.mu.Unlock()
+	return n.releaseLocked()
+}
+
+// releaseLocked is release for a caller who holds store.mu.
+func (n *session) releaseLocked() error {
 	if n.refs--; n.refs > 0 {
 		return nil
 	}

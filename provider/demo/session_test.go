@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"garcon/proto/exec"
@@ -119,6 +120,58 @@ func TestSessionIDsAreNoPaths(t *testing.T) {
 		}
 		if err := s.Discard(t.Context(), "", id); exec.CodeOf(err) != exec.CodeSessionMissing {
 			t.Errorf("discard %.40q: %v", id, err)
+		}
+	}
+}
+
+func TestSessionWithoutHeader(t *testing.T) {
+	s := newTestStore(t)
+	id := "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	for _, data := range []string{"", "\n", "{}\n", `{"session":`, "nonsense\n"} {
+		if err := os.WriteFile(filepath.Join(s.dir, id+".jsonl"), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Open(t.Context(), "", id); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("history of %q: %v", data, err)
+		}
+		if _, err := s.acquire(id); err == nil {
+			t.Errorf("%q is a session", data)
+		}
+		if list, err := s.Sessions(t.Context(), "", 9); err != nil || len(list) != 0 {
+			t.Errorf("%q is listed: %v, %v", data, list, err)
+		}
+	}
+	if len(s.open) != 0 {
+		t.Errorf("%d sessions are still open", len(s.open))
+	}
+}
+
+// TestDiscardRacesWithUse: a fork is either used or discarded.
+func TestDiscardRacesWithUse(t *testing.T) {
+	s := newTestStore(t)
+	n, err := s.create("/project")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.release()
+	say(t, n, "one")
+	for range 50 {
+		fork, err := s.Fork(t.Context(), exec.Fork{NativeSession: n.Session})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var used, discarded error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			held, err := s.acquire(fork)
+			if used = err; err == nil {
+				used = errors.Join(held.append(entry{Row: &row.Row{Body: &row.Assistant{Text: "two"}}}), held.release())
+			}
+		})
+		wg.Go(func() { discarded = s.Discard(t.Context(), "", fork) })
+		wg.Wait()
+		if (used == nil) == (discarded == nil) {
+			t.Fatalf("used: %v, discarded: %v", used, discarded)
 		}
 	}
 }

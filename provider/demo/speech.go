@@ -206,8 +206,8 @@ func (t *turn) long(args []string) error {
 	kib := defaultLong
 	if args[0] != "" {
 		n, err := strconv.Atoi(args[0])
-		if err != nil || n > maxLong {
-			return t.speak(fmt.Sprintf("I write at most %d KiB.", maxLong), t.pace())
+		if err != nil || n < 1 || n > maxLong {
+			return t.speak(fmt.Sprintf("I write at least 1 and at most %d KiB.", maxLong), t.pace())
 		}
 		kib = n
 	}
@@ -292,7 +292,7 @@ func (t *turn) fail(args []string) error {
 	if err := t.speak("This is about to go wrong", 0); err != nil {
 		return err
 	}
-	code := exec.Code(args[0])
+	code := exec.Code(strings.ToUpper(args[0]))
 	if code == "" {
 		code = exec.CodeModelError
 	}

@@ -206,7 +206,7 @@ func TestPictures(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	bubble(t, func(t *testing.T, k *talk) {
-		for prompt, want := range map[string]exec.Code{"fail": exec.CodeModelError, "fail with RATE_LIMITED": exec.CodeRateLimited} {
+		for prompt, want := range map[string]exec.Code{"fail": exec.CodeModelError, "fail with RATE_LIMITED": exec.CodeRateLimited, "Fail with rate_limited.": exec.CodeRateLimited} {
 			r := k.launch("say a\n" + prompt + "\nsay never")
 			<-r.over()
 			if r.terminal.Phase != row.RunFailed || r.terminal.Error.Code != want || strings.Contains(r.text(), "never") {
@@ -222,7 +222,7 @@ func TestFailures(t *testing.T) {
 func TestLimitsOfPrompts(t *testing.T) {
 	bubble(t, func(t *testing.T, k *talk) {
 		for prompt, want := range map[string]string{
-			"burst 99999999999999999999": "at most", "burst 1000001": "at most", "long 8193": "at most", "sleep 3601": "at most",
+			"burst 99999999999999999999": "at most", "burst 1000001": "at most", "long 8193": "at most", "long 0": "at least", "sleep 3601": "at most",
 		} {
 			if got := k.turn(prompt).text(); !strings.Contains(got, want) {
 				t.Errorf("%q: %q", prompt, got)
