@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -274,9 +275,38 @@ func TestOutputIsNotLost(t *testing.T) {
 	defer held.Close()
 	io.WriteString(p.Stdin(), "go\n")
 	waitDone(t, p, outputGrace+5*time.Second)
+	// The time for the output is over before the reader begins.
+	p.stdout.cut(-time.Second)
 	out, err := io.ReadAll(p.Stdout())
 	if err != nil || len(out) != 60000 {
 		t.Errorf("read %d bytes, %v", len(out), err)
+	}
+}
+
+// TestSignalChecksIdentity has the pid of a process and the start of another,
+// as after the reuse of a pid.
+func TestSignalChecksIdentity(t *testing.T) {
+	ps := newTestProcesses(t, t.TempDir())
+	p := startScript(t, ps, `echo ready; exec sleep 1000`)
+	NewLineReader(p.Stdout(), 0).Next()
+	st, ok := statProcess(p.PID())
+	if !ok {
+		t.Fatal("no such process")
+	}
+	other := st
+	other.start--
+	if err := other.signal(syscall.SIGKILL); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("signal to a process that is gone: %v", err)
+	}
+	if !st.running() {
+		t.Fatal("the process that has its pid was signalled")
+	}
+	if err := st.signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	waitDone(t, p, 5*time.Second)
+	if got := p.Exit().Signal; got != syscall.SIGKILL {
+		t.Errorf("ended by %v", got)
 	}
 }
 

@@ -203,6 +203,31 @@ func TestRuntimeCloseIsBounded(t *testing.T) {
 	})
 }
 
+// TestRuntimeCloseCancelsCalls has calls that end with their context.
+func TestRuntimeCloseCancelsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fakeAdapter{facets: provider.Facets{Auth: authFunc(func(ctx context.Context) (exec.AuthStatus, error) {
+			<-ctx.Done()
+			return exec.AuthStatus{}, ctx.Err()
+		})}}
+		rt, in := newTestRuntime(t, a)
+		reply := make(chan error, 1)
+		go func() {
+			_, err := in.Auth.Status(t.Context())
+			reply <- err
+		}()
+		synctest.Wait()
+		begun := time.Now()
+		if err := rt.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		code(t, <-reply, exec.CodeCancelled)
+	})
+}
+
 type authFunc func(context.Context) (exec.AuthStatus, error)
 
 func (f authFunc) Status(ctx context.Context) (exec.AuthStatus, error) { return f(ctx) }

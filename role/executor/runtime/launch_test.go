@@ -209,6 +209,9 @@ func TestNativeSessionIsBusy(t *testing.T) {
 		}
 		first := a.conversations[0].run()
 		first.Session(exec.Session{ID: "native"})
+		// One run of a chat at a time, also without a session in common.
+		_, err := in.Execution.Start(t.Context(), launchOn(b1, "x0"))
+		code(t, err, exec.CodeSessionBusy)
 		// Another chat, the same chat, and a compaction are all refused.
 		for i, b := range []exec.Ref{b2, b1} {
 			if e := code(t, resume(b, []string{"x1", "x2"}[i], "native"), exec.CodeSessionBusy); e.Dispatched != exec.NotDispatched {
@@ -217,7 +220,7 @@ func TestNativeSessionIsBusy(t *testing.T) {
 		}
 		l := launchOn(b2, "x3")
 		l.NativeSession = "native"
-		_, err := in.Compaction.Compact(t.Context(), l)
+		_, err = in.Compaction.Compact(t.Context(), l)
 		code(t, err, exec.CodeSessionBusy)
 		// The refusal of a run with the id of a live one is not its terminal.
 		code(t, resume(b1, "r1", "elsewhere"), exec.CodeInvalid)
@@ -226,7 +229,7 @@ func TestNativeSessionIsBusy(t *testing.T) {
 		if err := resume(b2, "r2", "native"); err != nil {
 			t.Errorf("after the end: %v", err)
 		}
-		wantKinds(t, rec, "launched", "session", "failed", "completed")
+		wantKinds(t, rec, "launched", "session", "failed", "failed", "completed")
 		wantKinds(t, other, "failed", "failed", "launched")
 	})
 }

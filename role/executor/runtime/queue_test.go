@@ -11,7 +11,7 @@ import (
 )
 
 func testRun() *run {
-	in := &integration{rt: &Runtime{}}
+	in := &integration{rt: &Runtime{}, requests: map[string]*request{}}
 	return newRun(&binding{in: in}, "run", "turn")
 }
 
@@ -138,15 +138,17 @@ func TestQueueServesWaitersInTurn(t *testing.T) {
 		rec.hold()
 		q := newQueue(rec)
 		r := testRun()
-		for range maxQueuedEvents {
+		for range maxQueuedEvents - 2 {
 			q.put(rowsOf(r, "fill"))
 		}
 		synctest.Wait()
+		q.put(rowsOf(r, "fill"))
+		q.put(liveOf(r, "a", 0, "queued"))
 		// Rows that wait are not overtaken by the terminal, by live text that
 		// could be merged, nor by later rows.
 		go q.put(rowsOf(r, "waits"))
 		synctest.Wait()
-		go q.put(liveOf(r, "a", 0, "live"))
+		go q.put(liveOf(r, "a", len("queued"), "live"))
 		synctest.Wait()
 		go q.put(&entry{run: r, event: exec.Event{Terminal: &exec.Terminal{Phase: row.RunCompleted}}})
 		synctest.Wait()
@@ -158,9 +160,11 @@ func TestQueueServesWaitersInTurn(t *testing.T) {
 		<-q.done
 		events := rec.all()
 		numbered(t, events)
-		tail := events[len(events)-3:]
-		if kindOf(tail[0]) != "rows" || tail[0].Rows[0].Body.(*row.Assistant).Text != "waits" || kindOf(tail[1]) != "live" || kindOf(tail[2]) != "completed" {
-			t.Errorf("ends with %s %s %s", kindOf(tail[0]), kindOf(tail[1]), kindOf(tail[2]))
+		tail := events[len(events)-4:]
+		if kindOf(tail[0]) != "live" || tail[0].Live.Text != "queued" ||
+			kindOf(tail[1]) != "rows" || tail[1].Rows[0].Body.(*row.Assistant).Text != "waits" ||
+			kindOf(tail[2]) != "live" || kindOf(tail[3]) != "completed" {
+			t.Errorf("ends with %s %s %s %s", kindOf(tail[0]), kindOf(tail[1]), kindOf(tail[2]), kindOf(tail[3]))
 		}
 	})
 }

@@ -139,6 +139,19 @@ func TestWithdrawnWhileBeingAnswered(t *testing.T) {
 	})
 }
 
+// TestRetiredRequestIsNotTaken is about an answer that found the request just
+// before it was retired.
+func TestRetiredRequestIsNotTaken(t *testing.T) {
+	q := &request{run: testRun(), id: "q"}
+	q.offer()
+	if !q.retire() || q.retire() {
+		t.Error("a request is open once, until it is retired")
+	}
+	if q.take() {
+		t.Error("a retired request was taken")
+	}
+}
+
 func TestWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, r, rec, _ := asking(t)
