@@ -291,3 +291,42 @@ func FuzzSession(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSessionGoesOn goes on with whatever is in a file: what could be read
+// before is still there, and what is added comes last.
+func FuzzSessionGoesOn(f *testing.F) {
+	const id = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	f.Add([]byte(`{"row":{"kind":"assistant","text":"x","nativeId":"e1"}}` + "\n" + `{"allow":"edits"}` + "\n"))
+	f.Add([]byte(`{"row":{"kind":"assistant","text":"x","nativeId":"e9223372036854775807"}}` + "\n" + `{"row":{"kind":"ass`))
+	f.Add([]byte("\r\n\x00{}"))
+	f.Fuzz(func(t *testing.T, entries []byte) {
+		s := newTestStore(t)
+		data := append([]byte(`{"session":"`+id+`","project":"/p"}`+"\n"), entries...)
+		if err := os.WriteFile(filepath.Join(s.dir, id+".jsonl"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, _, _ := contents(t, s, id)
+		n, err := s.acquire(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(t, n, "added")
+		if err := n.release(); err != nil {
+			t.Fatal(err)
+		}
+		after, ids, _ := contents(t, s, id)
+		if !slices.Equal(after, append(before, "added")) {
+			t.Fatalf("%q became %q", before, after)
+		}
+		if slices.Contains(ids[:len(ids)-1], ids[len(ids)-1]) {
+			t.Fatalf("the added row has the id of another: %q", ids)
+		}
+		fork, err := s.Fork(t.Context(), exec.Fork{NativeSession: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if copied, _, _ := contents(t, s, fork); !slices.Equal(copied, after) {
+			t.Fatalf("%q was copied as %q", after, copied)
+		}
+	})
+}
