@@ -106,35 +106,45 @@ func testPermissionRefused(t *testing.T, s Subject) {
 	}
 }
 
-// answerers is how many answers race for one request.
-const answerers = 8
+const (
+	// answerers is how many answers race for one request.
+	answerers = 16
+	// races is how many requests they race for: the moment in which two could
+	// both win is short.
+	races = 5
+)
 
 func testPermissionRace(t *testing.T, s Subject) {
 	c := openChat(t, s)
-	r := c.start(s.shell(t, "echo x >> "+marker))
-	ask := r.asked(0)
-	option := optionOf(t, ask, row.AllowOnce)
-	var won, lost atomic.Int32
-	var wg sync.WaitGroup
-	for range answerers {
-		wg.Go(func() {
-			switch err := c.in.Permissions.Answer(limited(t), ask.Request, exec.Answer{OptionID: option}); exec.CodeOf(err) {
-			case "":
-				won.Add(1)
-			case exec.CodeAlreadyResolved:
-				lost.Add(1)
-			default:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if won.Load() != 1 || lost.Load() != answerers-1 {
-		t.Errorf("%d answers won, %d lost", won.Load(), lost.Load())
-	}
-	r.completes()
-	if data, err := os.ReadFile(filepath.Join(s.ProjectPath, marker)); err != nil || string(data) != "x\n" {
-		t.Errorf("the command left %q, %v", data, err)
+	for n := range races {
+		r := c.start(s.shell(t, "echo x >> "+marker))
+		ask := r.asked(0)
+		option := optionOf(t, ask, row.AllowOnce)
+		var won, lost atomic.Int32
+		var wg sync.WaitGroup
+		ready := make(chan struct{})
+		for range answerers {
+			wg.Go(func() {
+				<-ready
+				switch err := c.in.Permissions.Answer(limited(t), ask.Request, exec.Answer{OptionID: option}); exec.CodeOf(err) {
+				case "":
+					won.Add(1)
+				case exec.CodeAlreadyResolved:
+					lost.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		close(ready)
+		wg.Wait()
+		if won.Load() != 1 || lost.Load() != answerers-1 {
+			t.Errorf("%d answers won, %d lost", won.Load(), lost.Load())
+		}
+		r.completes()
+		if data, err := os.ReadFile(filepath.Join(s.ProjectPath, marker)); err != nil || string(data) != strings.Repeat("x\n", n+1) {
+			t.Errorf("after %d commands the file holds %q, %v", n+1, data, err)
+		}
 	}
 }
 
