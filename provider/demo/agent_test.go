@@ -156,6 +156,9 @@ type fakeRun struct {
 	asks     []fakeAsk
 	done     chan struct{}
 	terminal *exec.Terminal
+	// finishing is called when the turn publishes its terminal, before that
+	// can be seen.
+	finishing func()
 }
 
 type fakeAsk struct {
@@ -196,6 +199,9 @@ func (r *fakeRun) Ask(one row.Row, respond provider.Respond) {
 func (r *fakeRun) Withdraw(string) {}
 
 func (r *fakeRun) Finish(t exec.Terminal) {
+	if r.finishing != nil {
+		r.finishing()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.terminal == nil {

@@ -42,6 +42,21 @@ func TestModes(t *testing.T) {
 	}
 }
 
+func TestAcceptEditsAsksForCommands(t *testing.T) {
+	bubble(t, func(t *testing.T, k *talk) {
+		k.mode = modeAcceptEdits
+		for _, prompt := range []string{"run: touch x", "background: touch x"} {
+			r := k.launch(prompt)
+			if got := r.asked(); got != 1 {
+				t.Fatalf("%q asked %d times", prompt, got)
+			}
+			r.answer(t, option(optionDeny))
+			<-r.over()
+			wantOutline(t, r, "bash =denied final")
+		}
+	})
+}
+
 func TestAllowedForTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, k *talk) {
 		k.put("a", "one two\n")
@@ -233,6 +248,26 @@ func TestBackgroundHelper(t *testing.T) {
 		texts, ids, kinds := contents(t, k.a.store, k.session)
 		if len(ids) != len(texts) || len(kinds) < 12 {
 			t.Errorf("%d texts, %d ids, rows %q", len(texts), len(ids), kinds)
+		}
+	})
+}
+
+// TestNewsAtTheEnd has background work end while a turn publishes its terminal.
+func TestNewsAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, k *talk) {
+		c := k.c.(*conversation)
+		r := k.launch("hang")
+		r.finishing = func() {
+			c.tell(step{phrase: &phrase{do: func(t *turn, _ []string) error { return t.speak("news", 0) }}})
+			if len(k.own) != 0 {
+				t.Error("the news came before the terminal")
+			}
+		}
+		r.active.Abort(context.Background())
+		<-r.over()
+		synctest.Wait()
+		if len(k.own) != 1 || k.own[0].text() != "news" {
+			t.Errorf("%d turns of the agent's own", len(k.own))
 		}
 	})
 }
