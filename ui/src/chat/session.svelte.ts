@@ -5,15 +5,15 @@ import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 import type { Api } from '../wire/api';
 import { followItem } from '../wire/decode';
 import { asApiError, type ApiError, type ProtocolError } from '../wire/errors';
-import { JournalStream } from '../wire/journal';
+import { JournalStream, type PageRequest } from '../wire/journal';
 import type { Link } from '../wire/link';
 import type { Message } from '../model/outbox.svelte';
-import type { Chat, Control, FollowItem, Page, Pending, Row, Todo, Usage } from '../wire/types';
+import { MAX_PAGE_MESSAGES, type Chat, type Control, type FollowItem, type Page, type Pending, type Row, type Todo, type Usage } from '../wire/types';
 import { answered, NO_CARDS, offered, stateOf, type Answer, type Cards, type CardState } from './cards';
 import { byKey, fold, withLive, type Facts, type Item } from './fold';
 import { Follow } from './follow';
 import { applyLive, endParts, type Parts } from './parts';
-import { append, EMPTY, extend, forward, open, prepend, rejoin, replace, type Change, type Window } from './window';
+import { append, beginning, EMPTY, extend, forward, open, prepend, rejoin, replace, type Change, type Window } from './window';
 
 /** How many messages the first window and a page have. */
 const PAGE_MESSAGES = 60;
@@ -74,6 +74,8 @@ export class ChatSession {
   #flushed = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #disposed = false;
+  /** How many messages the pages that were asked for have. */
+  readonly #sizes = new WeakMap<PageRequest, number>();
   readonly #journal: JournalStream<FollowItem, Row, Page>;
 
   constructor(private readonly sources: Sources, readonly chatId: string, readonly child: string | undefined) {
@@ -82,7 +84,7 @@ export class ChatSession {
       name: 'chat.follow',
       args: { chatId, ...(child !== undefined && { child }), maxMessages: PAGE_MESSAGES },
       decode: followItem,
-      page: (request, signal) => sources.api.page(chatId, { ...request, max: PAGE_MESSAGES, child }, signal),
+      page: (request, signal) => sources.api.page(chatId, { ...request, max: this.#sizes.get(request) ?? PAGE_MESSAGES, child }, signal),
       publish: (item, joined) => this.#publish(item, joined),
       onFresh: (fresh) => (this.fresh = fresh),
       onStatus: (status) => (this.failure = status.phase === 'failed' ? status.error : undefined),
@@ -235,7 +237,7 @@ export class ChatSession {
     if (this.loadingOlder || !this.#window.older || !this.loaded) return;
     this.loadingOlder = true;
     try {
-      const page = await this.#journal.fetch((cursor) => ({ through: cursor, ...before(this.#window) }));
+      const page = await this.#fetch((cursor) => ({ through: cursor, ...before(this.#window) }), PAGE_MESSAGES);
       this.#flush();
       this.#turn(prepend(this.#window, page));
     } catch (thrown) {
@@ -250,7 +252,7 @@ export class ChatSession {
     this.loadingNewer = true;
     try {
       let asked = forward(this.#window);
-      const page = await this.#journal.fetch(() => (asked = forward(this.#window)));
+      const page = await this.#fetch(() => (asked = forward(this.#window)), MAX_PAGE_MESSAGES);
       this.#flush();
       this.#turn(extend(this.#window, page, asked));
     } catch (thrown) {
@@ -260,21 +262,42 @@ export class ChatSession {
     }
   }
 
-  /** Makes the end of the transcript the window. */
+  /** Makes the end of the transcript the window, and follows it. */
   async toEnd(): Promise<void> {
     this.follow.resume();
     this.setFollowing();
-    if (this.#window.end) return;
+    if (!this.#window.end) await this.#jump((cursor) => ({ through: cursor }));
+  }
+
+  /** Makes the beginning of the transcript the window. */
+  async toStart(): Promise<void> {
+    this.follow.leave();
+    this.setFollowing();
+    if (this.#window.older) await this.#jump((cursor) => beginning({ ...this.#window, cursor }), MAX_PAGE_MESSAGES);
+  }
+
+  async #jump(request: (cursor: number) => PageRequest, max = PAGE_MESSAGES): Promise<void> {
     this.loadingNewer = true;
     try {
-      const page = await this.#journal.fetch((cursor) => ({ through: cursor }));
+      let asked: PageRequest = { through: -1 };
+      const page = await this.#fetch((cursor) => (asked = request(cursor)), max);
       this.#flush();
-      this.#turn(replace(this.#window, page));
+      this.#turn(replace(this.#window, page, asked));
     } catch (thrown) {
       this.#pageFailed(thrown);
     } finally {
       this.loadingNewer = false;
     }
+  }
+
+  /** Fetches a page of up to so many messages. */
+  #fetch(request: (cursor: number) => PageRequest, max: number): Promise<Page> {
+    return this.#journal.fetch((cursor) => {
+      // The journal asks once for each attempt, and repairs with its own size.
+      const asked = request(cursor);
+      this.#sizes.set(asked, max);
+      return asked;
+    });
   }
 
   #turn(change: Change): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FollowSnapshot, Page, Row } from '../wire/types';
-import { append, extend, forward, FORWARD_STEP, MAX_ROWS, open, prepend, rejoin, replace, type Window } from './window';
+import { append, beginning, extend, forward, FORWARD_STEP, MAX_ROWS, open, prepend, rejoin, replace, type Window } from './window';
 
 function rows(from: number, to: number): Row[] {
   return Array.from({ length: to - from }, (_, i) => ({ kind: 'user', ordinal: from + i, time: 0, text: '' }));
@@ -75,8 +75,11 @@ describe('paging', () => {
   });
   it('jumps', () => {
     const w = open(snapshot(900, 1000));
-    expect(replace(w, page(100, 200, 199)).window).toMatchObject({ end: false, older: true, cursor: 999 });
-    expect(replace(w, page(900, 1000, 999)).window.end).toBe(true);
+    expect(replace(w, page(900, 1000, 999), { through: 999 }).window.end).toBe(true);
+    const asked = beginning(w);
+    expect(replace(w, page(0, asked.before!, 999), asked).window).toMatchObject({ end: false, older: false, cursor: 999 });
+    const short = open(snapshot(0, 10));
+    expect(replace(short, page(0, 10, 9), beginning(short)).window.end).toBe(true);
   });
 });
 

@@ -86,9 +86,15 @@ export function extend(w: Window, page: Page, asked: { through: number; before?:
   return { window: { ...w, rows: all.slice(dropped), older: w.older || dropped > 0, end }, shift: dropped > 0 };
 }
 
-/** Replaces the window by a page, to jump. */
-export function replace(w: Window, page: Page): Change {
-  return { window: { view: page.view, rows: page.rows, older: page.hasMore, end: page.through >= w.cursor, cursor: Math.max(w.cursor, page.through) }, shift: false };
+/** What to ask for to see the beginning. */
+export function beginning(w: Window): { through: number; before?: number } {
+  return w.cursor < FORWARD_STEP ? { through: w.cursor } : { through: w.cursor, before: FORWARD_STEP };
+}
+
+/** Replaces the window by the page that was asked for, to jump. */
+export function replace(w: Window, page: Page, asked: { through: number; before?: number }): Change {
+  const end = asked.before === undefined && page.through >= w.cursor;
+  return { window: { view: page.view, rows: page.rows, older: page.hasMore, end, cursor: Math.max(w.cursor, page.through) }, shift: false };
 }
 
 function after(rows: readonly Row[], ordinal: number): readonly Row[] {
