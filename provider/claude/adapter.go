@@ -26,6 +26,7 @@ type adapter struct {
 	starting chan struct{}
 	checked  checked
 	catalog  *catalog
+	tails    tails
 	waits    waits
 
 	// ctx ends with the adapter; wg waits for probes.

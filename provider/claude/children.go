@@ -114,6 +114,10 @@ func (s *scribe) addJob(l *systemLine) {
 	s.publishJobs()
 }
 
+func (s *scribe) hasJob(id string) bool {
+	return slices.ContainsFunc(s.kids.jobs, func(j exec.Job) bool { return j.ID == id })
+}
+
 // jobKind names a kind of task for people.
 func jobKind(native string) string {
 	switch native {

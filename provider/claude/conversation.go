@@ -63,7 +63,7 @@ func (c *conversation) Launch(ctx context.Context, l exec.Launch, out provider.R
 
 // Compact implements [provider.Conversation].
 func (c *conversation) Compact(ctx context.Context, l exec.Launch, out provider.Run) (provider.Active, error) {
-	text := "/compact"
+	text := compactCommand
 	if l.Prompt.Text != "" {
 		text += " " + l.Prompt.Text
 	}
@@ -89,7 +89,7 @@ func (c *conversation) begin(ctx context.Context, l exec.Launch, out provider.Ru
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
 
-	r, reused, err := c.ready(ctx, sp, out)
+	r, reused, err := c.ready(ctx, sp, out, line)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (c *conversation) begin(ctx context.Context, l exec.Launch, out provider.Ru
 	// It had died since the run before. The message did not reach it.
 	c.log.Info("claude had ended; starting it again", "err", err)
 	r.proc.shutdown(ctx)
-	if r, err = c.fresh(ctx, sp, out); err != nil {
+	if r, err = c.fresh(ctx, sp, out, line); err != nil {
 		return nil, err
 	}
 	if sub, err = r.submitFirst(ctx, line); err != nil && r.abandon(sub) {
@@ -161,9 +161,9 @@ func (c *conversation) unreserve() {
 }
 
 // place puts a run of the process in place: its lines go to the run from now on.
-func (c *conversation) place(p *process, out provider.Run) *run {
+func (c *conversation) place(p *process, out provider.Run, line userMessage) *run {
 	r := newRun(c, p)
-	r.out = out
+	r.out, r.compacts = out, line.compacts()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.run = r
@@ -172,12 +172,12 @@ func (c *conversation) place(p *process, out provider.Run) *run {
 
 // ready places a run in a process that is set as sp wants: the one that runs,
 // or a new one when it does not fit.
-func (c *conversation) ready(ctx context.Context, sp spec, out provider.Run) (r *run, reused bool, err error) {
+func (c *conversation) ready(ctx context.Context, sp spec, out provider.Run, line userMessage) (r *run, reused bool, err error) {
 	c.mu.Lock()
 	p := c.proc
 	c.mu.Unlock()
 	if p != nil && p.fits(sp) {
-		r := c.place(p, out)
+		r := c.place(p, out, line)
 		err := p.apply(ctx, sp)
 		if err == nil {
 			return r, true, nil
@@ -193,17 +193,17 @@ func (c *conversation) ready(ctx context.Context, sp spec, out provider.Run) (r 
 	if p != nil {
 		p.shutdown(ctx)
 	}
-	r, err = c.fresh(ctx, sp, out)
+	r, err = c.fresh(ctx, sp, out, line)
 	return r, false, err
 }
 
 // fresh places a run in a new process.
-func (c *conversation) fresh(ctx context.Context, sp spec, out provider.Run) (*run, error) {
+func (c *conversation) fresh(ctx context.Context, sp spec, out provider.Run, line userMessage) (*run, error) {
 	p, err := c.start(ctx, sp)
 	if err != nil {
 		return nil, err
 	}
-	return c.place(p, out), nil
+	return c.place(p, out, line), nil
 }
 
 // fits reports whether the process can be used for sp after changes of

@@ -1,6 +1,8 @@
 package claude
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,21 @@ type apiFailure struct {
 
 // signInHint says how to sign in.
 const signInHint = `Run "claude auth login" in a terminal on the executor, or set ANTHROPIC_API_KEY in its environment.`
+
+// statusInText is where the CLI has the HTTP status in words.
+var statusInText = regexp.MustCompile(`(?:API Error: |rejected \()([45]\d\d)\b`)
+
+// compactionFailure is a compaction that the user asked for and that did not
+// happen. The CLI says why in words alone.
+func compactionFailure(text string) *apiFailure {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "AbortError: "), "Error: ")
+	f := &apiFailure{text: first(text, "Claude Code did not compact the conversation and did not say why")}
+	if m := statusInText.FindStringSubmatch(text); m != nil {
+		// Three digits.
+		f.status, _ = strconv.Atoi(m[1])
+	}
+	return f
+}
 
 // err returns the failure as the error of a run.
 func (f apiFailure) err() *exec.Error {
@@ -58,8 +75,12 @@ func (f apiFailure) classify() (exec.Code, string) {
 	switch {
 	case has("not logged in", "please run /login", "oauth token has expired", "oauth token revoked"):
 		return exec.CodeNotSignedIn, signInHint
+	case has("messages to compact"):
+		return exec.CodeInvalid, "There is not enough to compact yet."
 	case f.kind == "billing_error" || has("credit balance is too low"):
 		return exec.CodeQuota, "Add credit to the account, or use another one."
+	case has("could not be reduced below the context limit"):
+		return exec.CodeContextOverflow, "Continue in a new conversation."
 	case f.reason == "prompt_too_long" || has("prompt is too long"):
 		return exec.CodeContextOverflow, "Compact the conversation, or continue in a new one."
 	case f.kind == "max_output_tokens" || has("exceeded the output token maximum"):

@@ -222,18 +222,16 @@ func (f *fake) die(code int, stderr string) int {
 func (f *fake) hang() int { select {} }
 
 func (f *fake) read() (sent, bool) {
-	for {
-		line, err := f.in.ReadBytes('\n')
-		if err != nil {
-			return sent{}, false
-		}
-		var s sent
-		if err := json.Unmarshal(line, &s); err != nil {
-			fmt.Fprintln(os.Stderr, "Error parsing streaming input line", err)
-			os.Exit(1)
-		}
-		return s, true
+	line, err := f.in.ReadBytes('\n')
+	if err != nil {
+		return sent{}, false
 	}
+	var s sent
+	if err := json.Unmarshal(line, &s); err != nil {
+		fmt.Fprintln(os.Stderr, "Error parsing streaming input line", err)
+		os.Exit(1)
+	}
+	return s, true
 }
 
 // start answers the first request.

@@ -86,6 +86,7 @@ func (f forking) Fork(ctx context.Context, req exec.Fork) (string, error) {
 			ref, at = nativeRef{session: ref.fork.source}, first(at, ref.fork.at)
 		}
 	}
+	f.flushed(ctx, req.ProjectPath, ref.session)
 	path, err := f.transcripts().find(req.ProjectPath, ref.session)
 	if err != nil {
 		return "", err

@@ -104,7 +104,7 @@ func peek(ctx context.Context, path string) (title, cwd string, said bool) {
 		if prompt == "" && e.Type == "user" && !e.hidden() {
 			for _, b := range e.Message.Content {
 				if text, _ := promptText(b.Text); b.Type == "text" && text != "" {
-					prompt = oneLine(text)
+					prompt = oneLine(exec.StripMentions(text))
 					break
 				}
 			}
@@ -122,8 +122,8 @@ func peek(ctx context.Context, path string) (title, cwd string, said bool) {
 }
 
 // Revision implements [exec.History].
-func (h history) Revision(_ context.Context, projectPath, native string) (string, error) {
-	path, _, err := h.resolve(projectPath, native)
+func (h history) Revision(ctx context.Context, projectPath, native string) (string, error) {
+	path, _, err := h.resolve(ctx, projectPath, native)
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +136,7 @@ func (h history) Revision(_ context.Context, projectPath, native string) (string
 
 // resolve finds the file of a session or of a fork, and the entry at which a
 // fork that was not made yet ends.
-func (h history) resolve(projectPath, native string) (path, leaf string, err error) {
+func (h history) resolve(ctx context.Context, projectPath, native string) (path, leaf string, err error) {
 	ref, err := parseNative(native)
 	if err != nil {
 		return "", "", err
@@ -147,13 +147,14 @@ func (h history) resolve(projectPath, native string) (path, leaf string, err err
 			session, leaf = ref.fork.source, ref.fork.at
 		}
 	}
+	h.flushed(ctx, projectPath, session)
 	path, err = h.transcripts().find(projectPath, session)
 	return path, leaf, err
 }
 
 // Open implements [exec.History].
 func (h history) Open(ctx context.Context, projectPath, native string) (exec.HistoryReader, error) {
-	path, leaf, err := h.resolve(projectPath, native)
+	path, leaf, err := h.resolve(ctx, projectPath, native)
 	if err != nil {
 		return nil, err
 	}

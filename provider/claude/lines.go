@@ -8,10 +8,8 @@ import (
 	"garcon/proto/row"
 )
 
-// The states of a session.
-const (
-	stateIdle = "idle"
-)
+// stateIdle is the state of a session that waits for us.
+const stateIdle = "idle"
 
 // line handles one line of output. It is called by the reader.
 func (p *process) line(data []byte) {
@@ -36,6 +34,10 @@ func (p *process) line(data []byte) {
 	default:
 		p.message(e)
 	}
+	if p.scribe.entry != "" {
+		p.conv.adapter.tails.note(e.SessionID, p.scribe.entry)
+		p.scribe.entry = ""
+	}
 	p.busy.Store(len(p.scribe.kids.jobs) > 0)
 	if p.current != nil {
 		p.current.settle()
@@ -50,8 +52,9 @@ func (p *process) follow() {
 		p.scribe.begin(nowhere{})
 		p.current = nil
 	case r != nil && !abandoned && r != p.current:
-		p.current = r
+		p.current, p.cause = r, ""
 		p.scribe.begin(r.out)
+		p.scribe.turn.compacting = r.compacts
 	}
 }
 
@@ -144,7 +147,10 @@ func (p *process) systemChanged(e envelope) {
 	case "session_title_changed":
 		p.tell(exec.Session{Title: l.Title})
 	case "task_notification":
-		p.cause = first(l.Summary, p.cause)
+		// The end of work in the background is what the CLI goes on about.
+		if p.scribe.hasJob(l.TaskID) {
+			p.cause = first(l.Summary, p.cause)
+		}
 	}
 }
 

@@ -44,7 +44,8 @@ func (ps *partState) take(message string, b block) *part {
 	kind := blockKind(b.Type)
 	for _, p := range ps.open {
 		if !p.taken && p.kind == kind && (kind != row.KindTool || p.callID == b.ID) {
-			p.taken = true
+			// The row has the text now.
+			p.taken, p.text = true, strings.Builder{}
 			return p
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // waitFor polls something outside of the program under test.
-func waitFor(t *testing.T, what string, cond func() bool) {
+func waitFor(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -27,7 +27,7 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 }
 
 // waitRequest waits for the n-th request of the main conversation.
-func waitRequest(t *testing.T, w *world, n int) {
+func waitRequest(t testing.TB, w *world, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -38,7 +38,7 @@ func waitRequest(t *testing.T, w *world, n int) {
 
 // children lists the live processes of a name that have home in their
 // environment.
-func children(t *testing.T, name, home string) []int {
+func children(t testing.TB, name, home string) []int {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

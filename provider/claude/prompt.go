@@ -30,6 +30,9 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 // the end of the turn.
 const priorityNext = "next"
 
+// compactCommand is what a message says that is to compact the conversation.
+const compactCommand = "/compact"
+
 // userMessage is a message of ours.
 type userMessage struct {
 	Type      string      `json:"type"`
@@ -38,6 +41,13 @@ type userMessage struct {
 	SessionID string      `json:"session_id"`
 	UUID      string      `json:"uuid"`
 	Priority  string      `json:"priority,omitempty"`
+}
+
+// compacts reports whether the message is the command that compacts.
+func (m userMessage) compacts() bool {
+	text, ok := m.Message.Content.(string)
+	words := strings.Fields(text)
+	return ok && len(words) > 0 && words[0] == compactCommand
 }
 
 type userContent struct {

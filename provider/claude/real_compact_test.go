@@ -84,17 +84,67 @@ func TestCompactionByTheAgent(t *testing.T) {
 	})
 }
 
-func TestNothingToCompact(t *testing.T) {
-	each(t, func(t *testing.T, c cli) {
-		w := newWorld(t, c, script(text("unused")))
-		ch := w.chat()
-		run := ch.compact("")
-		end := ch.rec.waitEnd(run)
-		got := brief(ch.rec.rows(run))
-		if !strings.Contains(got, "No messages to compact") && !strings.Contains(got, "notice COMMAND_FAILED") && (end.Error == nil || !strings.Contains(end.Error.Message, "compact")) {
-			t.Errorf("%s %+v", got, end)
-		}
-	})
+func TestFailedCompaction(t *testing.T) {
+	compaction := &model.Match{Call: model.CallCompaction}
+	for name, tc := range map[string]struct {
+		steps []model.Step // beside the two answers
+		says  int
+		// old says that only the older CLI fails.
+		old   bool
+		phase row.Phase
+		code  exec.Code
+		text  string
+	}{
+		"empty": {phase: row.RunFailed, code: exec.CodeInvalid, text: "No messages to compact"},
+		"short": {says: 1, old: true, phase: row.RunFailed, code: exec.CodeInvalid, text: "Not enough messages to compact"},
+		"limit": {
+			steps: []model.Step{{Match: compaction, Times: -1, Reply: &model.Reply{Status: 429, Type: "rate_limit_error", Message: "slow down"}}},
+			says:  2, phase: row.RunFailed, code: exec.CodeRateLimited, text: "slow down",
+		},
+		"too long": {
+			steps: []model.Step{{Match: compaction, Times: -1, Reply: &model.Reply{Status: 400, Type: "invalid_request_error", Message: "prompt is too long: 210000 tokens > 200000 maximum"}}},
+			says:  2, phase: row.RunFailed, code: exec.CodeContextOverflow, text: "context limit",
+		},
+		"stopped": {
+			steps: []model.Step{{Match: compaction, Blocks: []model.Block{{Text: summary, Hold: "never"}}}},
+			says:  2, phase: row.RunInterrupted,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, c cli) {
+				if tc.old && c.lifecycle {
+					t.Skip("it compacts even that")
+				}
+				w := newWorld(t, c, script(append(tc.steps, text("one"), text("two"), text("three"))...))
+				ch := w.chat()
+				for range tc.says {
+					ch.say("hello")
+				}
+				run := ch.compact("")
+				if tc.phase == row.RunInterrupted {
+					if _, err := w.model.WaitCall(t.Context(), model.CallCompaction, 1); err != nil {
+						t.Fatal(err)
+					}
+					if err := run.active.Abort(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				end := ch.wantEnd(run, tc.phase)
+				if tc.code != "" && (end.Error.Code != tc.code || !strings.Contains(end.Error.Message, tc.text)) {
+					t.Errorf("%+v", end.Error)
+				}
+				for _, r := range ch.rec.rows(run) {
+					if n, ok := r.Body.(*row.Notice); !ok || n.Code != "API_RETRY" {
+						t.Errorf("%s row: %+v", r.Kind(), r.Body)
+					}
+				}
+				// The conversation goes on.
+				if got := brief(ch.rec.rows(ch.say("more"))); !strings.HasSuffix(got, "final\n") {
+					t.Error(got)
+				}
+			})
+		})
+	}
 }
 
 func TestSlashCommands(t *testing.T) {

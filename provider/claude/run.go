@@ -19,6 +19,8 @@ type run struct {
 	out  provider.Run
 	// own marks a run that the agent began by itself.
 	own bool
+	// compacts marks a run that is a compaction.
+	compacts bool
 	// ended is closed after Finish.
 	ended chan struct{}
 
@@ -71,22 +73,31 @@ func (s *submission) advanceLocked(to submissionState) {
 }
 
 // submit registers a message before it is written, so that the run cannot end
-// without it. It fails when the run takes no more.
-func (r *run) submit(id string) (*submission, bool) {
+// without it. It fails when the run takes no more, and for an id that it has:
+// the CLI would swallow the message, and nothing would end it.
+func (r *run) submit(id string) (*submission, error) {
 	s := &submission{uuid: id, taken: make(chan struct{})}
 	r.conv.mu.Lock()
 	defer r.conv.mu.Unlock()
 	if r.over || r.aborting {
-		return nil, false
+		return nil, exec.Errorf(exec.CodeNotSteerable, "the run is over")
+	}
+	for _, other := range r.subs {
+		if other.uuid == id {
+			return nil, exec.Errorf(exec.CodeInvalid, "the message %s was sent before", id)
+		}
 	}
 	r.subs = append(r.subs, s)
-	return s, true
+	return s, nil
 }
 
 // submitFirst writes the message of a launch and waits until the CLI has taken
 // it. An error says nothing about whether it has.
 func (r *run) submitFirst(ctx context.Context, line userMessage) (*submission, error) {
-	sub, _ := r.submit(line.UUID)
+	sub, err := r.submit(line.UUID)
+	if err != nil {
+		return nil, err
+	}
 	if err := r.proc.send(ctx, line); err != nil {
 		return sub, err
 	}
@@ -240,16 +251,17 @@ func (r *run) outcome() exec.Terminal {
 	r.conv.mu.Unlock()
 	t := exec.Terminal{Phase: row.RunCompleted, Usage: r.proc.scribe.usage()}
 	switch {
-	case r.last == nil && r.own:
 	case r.last == nil && stopped:
 		t.Phase = row.RunInterrupted
+	case r.last == nil && r.own:
+		// It only asked something.
 	case r.last == nil:
 		t.Phase = row.RunFailed
 		t.Error = exec.Errorf(exec.CodeAgentProtocol, "Claude Code did not work on the message").WithDispatched(exec.WasDispatched)
 		if refused {
 			t.Error.Message = "Claude Code refused the message"
 		}
-	case r.last.aborted(), stopped && r.last.IsError:
+	case r.last.aborted(), stopped && (r.last.IsError || r.failure != nil):
 		t.Phase = row.RunInterrupted
 	case r.failure != nil:
 		t.Phase, t.Error = row.RunFailed, r.failure
@@ -364,9 +376,9 @@ func (r *run) Steer(ctx context.Context, s exec.Steer) error {
 	if err != nil {
 		return err
 	}
-	sub, ok := r.submit(line.UUID)
-	if !ok {
-		return exec.Errorf(exec.CodeNotSteerable, "the run is over")
+	sub, err := r.submit(line.UUID)
+	if err != nil {
+		return err
 	}
 	if err := r.proc.send(ctx, line); err != nil {
 		if exec.AsError(err).Dispatched == exec.NotDispatched {

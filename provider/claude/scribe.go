@@ -42,6 +42,8 @@ type scribe struct {
 	warned   map[string]bool
 	// planFile is the file in which the agent last wrote a plan.
 	planFile string
+	// entry is the last line seen that is an entry of the session file.
+	entry string
 	// saidPlan is the plan that the agent passed with its newest call for
 	// approval, which newer CLIs leave out of the request.
 	saidPlan string
@@ -57,6 +59,9 @@ type turn struct {
 	held *heldText
 	// compaction waits for its summary, which is the next line.
 	compaction *row.Row
+	// compacting says that the user asked for a compaction, which has not
+	// happened yet.
+	compacting bool
 	// open are the calls of the main conversation without a result.
 	open []string
 	// failure is an API error that was reported and not yet followed by the
@@ -177,6 +182,9 @@ func (s *scribe) assistant(e envelope) {
 		s.localOutput(e, &l)
 		return
 	}
+	s.entry = e.UUID
+	// What the model answers is no compaction.
+	s.turn.compacting = false
 	s.recovered()
 	if s.parts.message != l.Message.ID {
 		// The answer came another way, after its stream had broken.
@@ -268,6 +276,7 @@ func (s *scribe) user(e envelope) {
 	if l.IsReplay {
 		return
 	}
+	s.entry = e.UUID
 	for i, b := range l.Message.Content {
 		switch b.Type {
 		case "tool_result":
@@ -337,6 +346,10 @@ func (s *scribe) localOutput(e envelope, l *messageLine) {
 		return
 	}
 	s.turn.answered = true
+	if s.turn.compacting {
+		s.turn.failure = compactionFailure(text)
+		return
+	}
 	h := head(e.UUID, unixMilli(l.Timestamp))
 	if l.LocalOutcome.Kind == "failed" {
 		s.emit(h, &row.Notice{Code: "COMMAND_FAILED", Title: "/" + l.LocalCommand.Command, Text: text})

@@ -19,11 +19,16 @@ func (s *scribe) system(e envelope) {
 	switch e.Subtype {
 	case "compact_boundary":
 		s.settle()
+		s.turn.compacting = false
 		s.turn.compaction = &row.Row{Head: head(e.UUID, 0), Body: &row.Compaction{
 			Trigger: l.Compact.Trigger, TokensBefore: l.Compact.PreTokens, TokensAfter: l.Compact.PostTokens,
 		}}
 	case "status":
-		if l.CompactResult == "failed" {
+		switch {
+		case l.CompactResult != "failed":
+		case s.turn.compacting:
+			s.turn.failure = compactionFailure(l.CompactError)
+		default:
 			s.notice(e, "COMPACTION_FAILED", "Compaction failed", first(l.CompactError, "Claude Code did not say why."))
 		}
 	case "api_retry":
@@ -174,6 +179,14 @@ func (s *scribe) endTurn(e envelope) (resultLine, *exec.Error) {
 	if r.aborted() {
 		return r, nil
 	}
+	if s.turn.compacting {
+		// The CLI calls it a success all the same.
+		s.turn.compacting = false
+		if s.turn.failure == nil {
+			s.turn.failure = compactionFailure(r.Result)
+		}
+		return r, s.failed(&r)
+	}
 	if !r.IsError {
 		s.turn.failure = nil
 		if !s.turn.answered && r.Result != "" && r.Result != noContent {
@@ -189,14 +202,18 @@ func (s *scribe) endTurn(e envelope) (resultLine, *exec.Error) {
 		}
 		return r, nil
 	}
-	f := s.turn.failure
-	if f == nil && e.Subtype != "success" {
+	if s.turn.failure == nil && e.Subtype != "success" {
 		return r, turnFailure(e.Subtype, &r)
 	}
-	if f == nil {
-		f = &apiFailure{text: r.Result}
-		s.turn.failure = f
+	if s.turn.failure == nil {
+		s.turn.failure = &apiFailure{text: r.Result}
 	}
+	return r, s.failed(&r)
+}
+
+// failed returns the failure of the turn with what its result adds to it.
+func (s *scribe) failed(r *resultLine) *exec.Error {
+	f := s.turn.failure
 	f.status = max(f.status, r.APIErrorStatus)
 	f.api = first(f.api, r.APIError)
 	if r.TerminalReason != "api_error" && r.TerminalReason != "completed" {
@@ -208,7 +225,7 @@ func (s *scribe) endTurn(e envelope) (resultLine, *exec.Error) {
 	case s.turn.retry.delay > 0:
 		f.retryAfter = time.Duration(s.turn.retry.delay * float64(time.Millisecond))
 	}
-	return r, f.err()
+	return f.err()
 }
 
 // skipTurn takes in the result of a turn that belongs to no run.
