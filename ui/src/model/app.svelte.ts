@@ -11,7 +11,7 @@ import { Drafts } from './drafts';
 import { Executors } from './executors.svelte';
 import { Folders } from './folders.svelte';
 import { Keymap } from './keymap.svelte';
-import { Notifier, type Note } from './notify';
+import { Notifier, PRESENT, type Note } from './notify';
 import { Outbox, type Message } from './outbox.svelte';
 import { Panes, type View } from './panes.svelte';
 import { Session } from './session.svelte';
@@ -73,6 +73,8 @@ export class App {
   toast = $state.raw<Toast | undefined>();
   /** The request that "next that needs you" showed last, for its card to take the focus. */
   attention = $state.raw<{ chatId: string; occurrence: string; at: number } | undefined>();
+  /** What the server reported last, for those who have to be told. */
+  reported = $state.raw<Notification | undefined>();
   /** On a phone: whether the list is in front, or the chat. */
   listInFront = $state(true);
   #toastTimer: ReturnType<typeof setTimeout> | undefined;
@@ -113,7 +115,7 @@ export class App {
         if (this.settings.prefs.notify) around.showNote(note);
       },
       withdraw: around.withdrawNote,
-      present: () => around.visible() && Date.now() - around.lastInput() < 60_000,
+      present: () => around.visible() && Date.now() - around.lastInput() < PRESENT,
       visible: around.visible,
       lookingAt: (chatId) => around.visible() && this.panes.all.some((p) => p.tabs.some((t) => t.id === p.front && t.view.kind === 'chat' && t.view.chatId === chatId)),
     });
@@ -177,6 +179,7 @@ export class App {
   }
 
   #notified(event: Notification): void {
+    this.reported = event;
     const chat = this.chats.get(event.chatId);
     const title = chat?.title || event.title || 'A chat';
     switch (event.kind) {

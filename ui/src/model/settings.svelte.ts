@@ -20,7 +20,6 @@ export interface Preferences {
   notify: boolean;
   /** Whether notifications hold code and commands. */
   notifyCode: boolean;
-  sound: boolean;
 }
 
 export const SIDEBAR = { min: 220, max: 420, usual: 280 } as const;
@@ -36,7 +35,6 @@ export const defaults: Preferences = {
   speak: 'sentence',
   notify: false,
   notifyCode: false,
-  sound: false,
 };
 
 const KEY = 'preferences';
