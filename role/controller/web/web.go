@@ -32,10 +32,11 @@ const (
 
 // policy is the content security policy of the interface. Nothing in the page
 // is inline and text never becomes markup, so that what an agent writes cannot
-// run.
+// run. The two trusted types are Svelte's, for the templates of the build, and
+// the interface's own for the address of its service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
 	"connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src 'self'; base-uri 'self'; form-action 'none'; " +
-	"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html"
+	"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html garcon-worker"
 
 // diagramPolicy is that of the page that draws diagrams: it has an origin of
 // its own and can load nothing but its script.
