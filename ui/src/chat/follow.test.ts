@@ -5,21 +5,21 @@ const at = (top: number, height = 1000, view = 200) => ({ top, height, view });
 
 it('follows until the reader scrolls up', () => {
   const f = new Follow();
-  f.scrolled(at(800));
+  f.scrolled(at(800), true);
   expect(f.following).toBe(true);
-  f.scrolled(at(790));
+  f.scrolled(at(790), true);
   expect(f.following).toBe(false);
 });
 
 it('goes on within the slack, and only downwards', () => {
   const f = new Follow();
-  f.scrolled(at(800));
-  f.scrolled(at(500));
-  f.scrolled(at(800 - FOLLOW_SLACK - 1));
+  f.scrolled(at(800), true);
+  f.scrolled(at(500), true);
+  f.scrolled(at(800 - FOLLOW_SLACK - 1), true);
   expect(f.following).toBe(false);
-  f.scrolled(at(800 - FOLLOW_SLACK));
+  f.scrolled(at(800 - FOLLOW_SLACK), true);
   expect(f.following).toBe(true);
-  f.scrolled(at(800 - FOLLOW_SLACK - 2));
+  f.scrolled(at(800 - FOLLOW_SLACK - 2), true);
   expect(f.following).toBe(false);
 });
 
@@ -29,8 +29,8 @@ it.each([
   ['new rows came below', at(800, 1400)],
 ])('keeps following when %s', (_name, m) => {
   const f = new Follow();
-  f.scrolled(at(800));
-  f.scrolled(m);
+  f.scrolled(at(800), true);
+  f.scrolled(m, true);
   expect(f.following).toBe(true);
 });
 
@@ -41,5 +41,12 @@ it('is turned off by the wheel before anything moved, if there is something abov
   f.upward(at(800));
   expect(f.following).toBe(false);
   f.resume();
+  expect(f.following).toBe(true);
+});
+
+it('keeps following whatever moves the list but the reader', () => {
+  const f = new Follow();
+  f.scrolled(at(800), false);
+  f.scrolled(at(500, 1200), false);
   expect(f.following).toBe(true);
 });

@@ -18,11 +18,11 @@ export class Follow {
   following = true;
   private last: Metrics | undefined;
 
-  /** Takes in a scroll position. */
-  scrolled(m: Metrics): void {
+  /** Takes in a scroll position; reader says that the reader has a hand on the list. */
+  scrolled(m: Metrics, reader: boolean): void {
     const last = this.last;
     this.last = m;
-    const up = last !== undefined && m.top < last.top - 1 && m.height >= last.height && m.view === last.view;
+    const up = reader && last !== undefined && m.top < last.top - 1 && m.height >= last.height && m.view === last.view;
     if (up) this.following = false;
     else if (distance(m) <= FOLLOW_SLACK && (last === undefined || m.top >= last.top)) this.following = true;
   }
