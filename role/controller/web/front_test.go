@@ -236,9 +236,15 @@ func TestChangesNeedIntent(t *testing.T) {
 
 func TestOwnPagesAreServed(t *testing.T) {
 	for _, tt := range []struct{ base, path, want string }{
-		{"", "/", "the page"}, {"", "/chat/1", "the page"}, {"", "/assets/a-1.js", "the script"}, {"", api.Base + "/chats", `"chats":[]`},
-		{"/garcon", "/garcon/", "the page"}, {"/garcon", "/garcon/assets/a-1.js", "the script"}, {"/garcon", "/garcon" + api.Base + "/chats", `"chats":[]`},
-		{"/garcon", "/", "the page"}, {"/garcon", api.Base + "/chats", `"chats":[]`}, // a proxy that strips the path
+		{"", "/", "the page"},
+		{"", "/chat/1", "the page"},
+		{"", "/assets/a-1.js", "the script"},
+		{"", api.Base + "/chats", `"chats":[]`},
+		{"/garcon", "/garcon/", "the page"},
+		{"/garcon", "/garcon/assets/a-1.js", "the script"},
+		{"/garcon", "/garcon" + api.Base + "/chats", `"chats":[]`},
+		{"/garcon", "/", "the page"},
+		{"/garcon", api.Base + "/chats", `"chats":[]`}, // a proxy that strips the path
 	} {
 		front, cookie := newFront(t, tt.base)
 		w := httptest.NewRecorder()
