@@ -46,10 +46,29 @@ export function createApp(): App {
 export async function registerWorker(): Promise<void> {
   if (!('serviceWorker' in navigator) || !window.isSecureContext) return;
   try {
-    await navigator.serviceWorker.register(new URL('sw.js', document.baseURI), { type: 'classic' });
+    await navigator.serviceWorker.register(workerAddress());
   } catch {
     // Private windows and some policies refuse; nothing else depends on it.
   }
+}
+
+/** What the DOM library of TypeScript does not know yet. */
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
+}
+
+/** The address of the worker, in the form that the page's policy asks for: this one and no other. */
+function workerAddress(): string {
+  const url = new URL('sw.js', document.baseURI).href;
+  const types = (window as { trustedTypes?: TrustedTypes }).trustedTypes;
+  if (!types) return url;
+  const policy = types.createPolicy('garcon-worker', {
+    createScriptURL: (wanted) => {
+      if (wanted !== url) throw new TypeError('not the address of the worker');
+      return wanted;
+    },
+  });
+  return policy.createScriptURL(url);
 }
 
 async function worker(): Promise<ServiceWorkerRegistration | undefined> {

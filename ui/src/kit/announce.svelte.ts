@@ -1,3 +1,5 @@
+import { untrack } from 'svelte';
+
 /**
  * What the two live regions say: "polite" waits for the reader, "assertive"
  * interrupts and is only for an approval of the chat in front.
@@ -9,8 +11,10 @@ class Announcer {
   /** Says a sentence. The same sentence twice in a row is said twice. */
   say(text: string, urgent = false): void {
     const region = urgent ? 'assertive' : 'polite';
-    // A region whose text does not change is not read again.
-    this[region] = this[region] === text ? `${text}\u00a0` : text;
+    // An effect that says something must not depend on what was said before. A
+    // region whose text does not change is not read again.
+    const before = untrack(() => this[region]);
+    this[region] = before === text ? `${text}\u00a0` : text;
   }
 }
 
