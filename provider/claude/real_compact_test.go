@@ -168,7 +168,7 @@ func TestSlashCommands(t *testing.T) {
 		if cleared == session {
 			t.Error("the session is the same after /clear")
 		}
-		run = ch.say("who am I?")
+		ch.say("who am I?")
 		if again := ch.rec.currentSession().ID; again != cleared {
 			t.Errorf("session changed again, from %s to %s", cleared, again)
 		}
