@@ -104,6 +104,19 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 	}
 	folders := folder.Open(workspace.Registry(), o.Log)
 	defer folders.Close()
+	descriptor := runtimefile.Descriptor{
+		Schema: runtimefile.Schema, Role: string(store.RoleController), InstanceID: runtimefile.NewInstanceID(),
+		URL: doors.url, PID: os.Getpid(), StartedAt: time.Now().UnixMilli(),
+		Capability: runtimefile.NewCapability(),
+	}
+	guard := auth.NewGuard(auth.Options{
+		Addrs: doors.addrs(), PublicURL: public, BasePath: base, AllowedHosts: o.Listen.AllowedHosts,
+		TrustProxy: o.Listen.TrustProxy, NoAuth: o.Listen.NoAuth, Capability: descriptor.Capability, Sessions: sessions,
+	})
+	pages, err := web.New(ui.Files(), base, guard)
+	if err != nil {
+		return err
+	}
 
 	var chats atomic.Pointer[chat.Service]
 	local, err := runtime.New(ctx, runtime.Options{
@@ -114,45 +127,32 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	descriptor := runtimefile.Descriptor{
-		Schema: runtimefile.Schema, Role: string(store.RoleController), InstanceID: runtimefile.NewInstanceID(),
-		URL: doors.url, PID: os.Getpid(), StartedAt: time.Now().UnixMilli(),
-		Capability: runtimefile.NewCapability(),
-	}
 	desk := permission.New(o.Log)
 	service := chat.New(chat.Options{
 		Workspace: workspace, Runtimes: fleet.New(o.Executor, local), Desk: desk,
 		Instance: descriptor.InstanceID, Log: o.Log,
 	})
 	chats.Store(service)
-	check := doctor.Doctor{Root: root, Workspace: workspace, Chats: service, Runtimes: []exec.Runtime{local}, Version: o.Version}
-	guard := auth.NewGuard(auth.Options{
-		Addrs: doors.addrs(), PublicURL: public, BasePath: base, AllowedHosts: o.Listen.AllowedHosts,
-		TrustProxy: o.Listen.TrustProxy, NoAuth: o.Listen.NoAuth, Capability: descriptor.Capability, Sessions: sessions,
-	})
 	live := feed.New(feed.Options{
 		Chats: service, Desk: desk, Folders: folders, Executors: []exec.Runtime{local}, Guard: guard,
 		Host:     api.Host{Version: o.Version, Workspace: o.Workspace, NoAuth: o.Listen.NoAuth, Demo: o.Demo},
 		Instance: descriptor.InstanceID, Heartbeat: o.Heartbeat, Log: o.Log,
 	})
-	pages, err := web.New(ui.Files(), base, guard)
-	if err != nil {
-		return errors.Join(err, local.Close(ctx))
-	}
-	handler := &web.Front{
-		Guard: guard, BasePath: base, Feed: live, UI: pages,
-		API: httpapi.New(httpapi.Options{
-			Chats: service, Folders: folders, Answers: live, Guard: guard, Descriptor: descriptor, Home: doors.home,
-			Workspace: o.Workspace, Version: o.Version, Doctor: check.Run, Log: o.Log,
-		}),
-	}
-
+	check := doctor.Doctor{Root: root, Workspace: workspace, Chats: service, Runtimes: []exec.Runtime{local}, Version: o.Version}
 	requests, endRequests := context.WithCancel(context.Background())
 	defer endRequests()
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: &web.Front{
+			Guard: guard, BasePath: base, Feed: live, UI: pages,
+			API: httpapi.New(httpapi.Options{
+				Chats: service, Folders: folders, Answers: live, Guard: guard, Descriptor: descriptor, Home: doors.home,
+				Workspace: o.Workspace, Version: o.Version, Doctor: check.Run, Log: o.Log,
+			}),
+		},
+		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return requests },
 	}
+
 	group, serving := errgroup.WithContext(ctx)
 	for _, l := range doors.listeners() {
 		group.Go(func() error {
@@ -162,8 +162,9 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 			return nil
 		})
 	}
+	stop := drain{o, live, service, server, local, endRequests}
 	if err := runtimefile.Write(root.RuntimeFile(), descriptor); err != nil {
-		return errors.Join(err, server.Close(), local.Close(ctx))
+		return errors.Join(err, stop.run(), group.Wait())
 	}
 	defer closing(&err, "remove the runtime descriptor", func() error {
 		return runtimefile.RemoveOwn(root.RuntimeFile(), descriptor.InstanceID)
@@ -173,11 +174,27 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 	fmt.Fprint(o.Out, exposure(o.Listen, public))
 
 	<-serving.Done()
+	return errors.Join(stop.run(), group.Wait())
+}
+
+// drain is what ends at shutdown, in order.
+type drain struct {
+	o           ControllerOptions
+	live        *feed.Feed
+	chats       *chat.Service
+	server      *http.Server
+	local       exec.Runtime
+	endRequests func()
+}
+
+// run ends everything, politely until the grace is over or the user is in a
+// hurry.
+func (d drain) run() error {
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
 	var hurry sync.WaitGroup
 	hurry.Go(func() {
 		select {
-		case <-o.Hurry:
+		case <-d.o.Hurry:
 			cancel()
 		case <-grace.Done():
 		}
@@ -186,17 +203,17 @@ func RunController(ctx context.Context, o ControllerOptions) (err error) {
 	defer cancel()
 	// Browsers first: a chat that ends under them would look like a failure of
 	// the chat, and one connection that ends like what it is.
-	live.Close()
-	for _, e := range service.Close(grace) {
-		fmt.Fprintf(o.Out, "ended the turn going in chat %s (%s)\n", e.ChatID, e.Title)
+	d.live.Close()
+	for _, e := range d.chats.Close(grace) {
+		fmt.Fprintf(d.o.Out, "ended the turn going in chat %s (%s)\n", e.ChatID, e.Title)
 	}
-	endRequests()
+	d.endRequests()
 	answers, cancelAnswers := context.WithTimeout(context.Background(), answerGrace)
 	defer cancelAnswers()
-	if err := server.Shutdown(answers); err != nil {
-		_ = server.Close() // what is left has had its time
+	if err := d.server.Shutdown(answers); err != nil {
+		_ = d.server.Close() // what is left has had its time
 	}
-	return errors.Join(group.Wait(), local.Close(grace))
+	return d.local.Close(grace)
 }
 
 // closing calls f at the end of a function and keeps its failure.
