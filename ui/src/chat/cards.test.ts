@@ -16,44 +16,46 @@ function states(c: Cards): string[] {
 
 describe('requests', () => {
   it('with equal text are two cards, answered apart', () => {
-    let c = offered(NO_CARDS, [pending('a'), pending('b')]);
+    let c = offered(NO_CARDS, [pending('a'), pending('b')], false);
     c = answered(c, 'a', { state: 'sending', controlId: 'a.1' });
     expect(states(c)).toEqual(['answering', 'open']);
-    c = offered(c, [pending('b')]);
+    c = offered(c, [pending('b')], false);
     expect(c.pending.map((p) => p.occurrence)).toEqual(['b']);
     expect(states(c)).toEqual(['open']);
   });
   it('come in the order they were asked', () => {
-    const c = offered(NO_CARDS, [pending('late', { since: 9 }), pending('early', { since: 2 })]);
+    const c = offered(NO_CARDS, [pending('late', { since: 9 }), pending('early', { since: 2 })], false);
     expect(c.pending.map((p) => p.occurrence)).toEqual(['early', 'late']);
   });
   it('that another device answers say so', () => {
-    const c = offered(NO_CARDS, [pending('a', { answering: true })]);
+    const c = offered(NO_CARDS, [pending('a', { answering: true })], false);
     expect(stateOf(c, c.pending[0]!)).toEqual({ kind: 'answering', mine: false });
   });
 });
 
 describe('answers', () => {
-  const begun = answered(offered(NO_CARDS, [pending('a')]), 'a', { state: 'sending', controlId: 'a.1' });
+  const begun = answered(offered(NO_CARDS, [pending('a')], false), 'a', { state: 'sending', controlId: 'a.1' });
 
   it('stay on their way until the state of the chat drops the request', () => {
     const delivered = answered(begun, 'a', { state: 'delivered', controlId: 'a.1' });
-    const c = offered(delivered, [pending('a', { answering: true })]);
+    const c = offered(delivered, [pending('a', { answering: true })], false);
     expect(stateOf(c, c.pending[0]!)).toEqual({ kind: 'answering', mine: true });
     // An older state that comes late must not open it again.
-    expect(states(offered(c, [pending('a')]))).toEqual(['answering']);
-    expect(offered(c, []).pending).toEqual([]);
+    expect(states(offered(c, [pending('a')], false))).toEqual(['answering']);
+    expect(offered(c, [], false).pending).toEqual([]);
   });
   it('that were not delivered open the request again, and say so', () => {
-    const c = offered(begun, [pending('a', { controlId: 'a.2' })]);
+    const c = offered(begun, [pending('a', { controlId: 'a.2' })], false);
     expect(stateOf(c, c.pending[0]!)).toEqual({ kind: 'open', note: NOT_DELIVERED });
   });
   it('that were lost with the link open it again when it is still asked', () => {
     const lost = answered(begun, 'a', { state: 'lost', controlId: 'a.1' });
     expect(states(lost)).toEqual(['answering']);
-    const taken = offered(lost, [pending('a', { answering: true })]);
+    const taken = offered(lost, [pending('a', { answering: true })], true);
     expect(states(taken)).toEqual(['answering']);
-    const c = offered(lost, [pending('a')]);
+    // A state from before says nothing.
+    expect(states(offered(lost, [pending('a')], false))).toEqual(['answering']);
+    const c = offered(lost, [pending('a')], true);
     expect(stateOf(c, c.pending[0]!)).toEqual({ kind: 'open', note: NOT_DELIVERED });
   });
   it('whose outcome is unknown retire the request', () => {
@@ -64,7 +66,7 @@ describe('answers', () => {
     expect(stateOf(c, c.pending[0]!)).toEqual({ kind: 'open', note: 'no' });
   });
   it('that end after the request was offered again change nothing', () => {
-    const again = offered(begun, [pending('a', { controlId: 'a.2' })]);
+    const again = offered(begun, [pending('a', { controlId: 'a.2' })], false);
     expect(answered(again, 'a', { state: 'delivered', controlId: 'a.1' })).toBe(again);
     expect(answered(again, 'gone', { state: 'delivered', controlId: 'a.1' })).toBe(again);
   });

@@ -14,7 +14,7 @@ export type Answer =
   | { readonly state: 'unknown'; readonly controlId: string }
   /** It was refused before it had an effect. */
   | { readonly state: 'refused'; readonly controlId: string; readonly message: string }
-  /** The link broke while it was sent. The next state of the chat tells what became of it. */
+  /** The link broke while it was sent. The state on the next connection tells what became of it. */
   | { readonly state: 'lost'; readonly controlId: string };
 
 /** How a card is drawn. */
@@ -31,15 +31,18 @@ export interface Cards {
 
 export const NO_CARDS: Cards = { pending: [], answers: new Map() };
 
-/** Takes in the requests of the newest state. */
-export function offered(c: Cards, pending: readonly Pending[]): Cards {
+/**
+ * Takes in the requests of the newest state. Later says that the state is of a
+ * connection made after a lost answer, so that it tells what became of it.
+ */
+export function offered(c: Cards, pending: readonly Pending[], later: boolean): Cards {
   const answers = new Map<string, Answer>();
   for (const p of pending) {
     const a = c.answers.get(p.occurrence);
     if (a === undefined) continue;
     const again = a.controlId !== p.controlId;
     // Offered again, or still open after the link broke: the answer did not arrive.
-    if (again || (a.state === 'lost' && !p.answering)) {
+    if (again || (a.state === 'lost' && later && !p.answering)) {
       answers.set(p.occurrence, { state: 'refused', controlId: p.controlId, message: NOT_DELIVERED });
     } else answers.set(p.occurrence, a);
   }

@@ -22,7 +22,10 @@ const FRAME = 33;
 
 /** Where a session gets its data. */
 export interface Sources {
-  readonly link: Link;
+  readonly link: Link & {
+    /** Makes another connection, because something may have been lost on this one. */
+    renew(reason: string): void;
+  };
   readonly api: Api;
 }
 
@@ -69,6 +72,8 @@ export class ChatSession {
   #foldedRows: readonly Row[] | undefined;
   #foldedFacts: Facts | undefined;
   #controlKnown = false;
+  /** The connection on which an answer was lost last. */
+  #lostOn = 0;
   #outbox: readonly Message[] = [];
   #queue: { item: FollowItem; joined: boolean }[] = [];
   #flushed = 0;
@@ -169,7 +174,9 @@ export class ChatSession {
   setControl(control: Control | undefined, known: boolean): void {
     this.control = control;
     this.#controlKnown = known;
-    this.cards = offered(this.cards, this.child === undefined ? (control?.pending ?? []) : []);
+    const { generation } = this.sources.link;
+    const later = known && generation !== undefined && generation.number > this.#lostOn;
+    this.cards = offered(this.cards, this.child === undefined ? (control?.pending ?? []) : [], later);
     this.#show(false);
   }
 
@@ -354,15 +361,25 @@ export class ChatSession {
   async #answer(p: Pending, send: () => Promise<{ outcome: string }>): Promise<void> {
     const { occurrence, controlId } = p;
     if (this.cardState(p).kind !== 'open') return;
+    const number = this.sources.link.generation?.number ?? 0;
     this.#note(occurrence, { state: 'sending', controlId });
     try {
       const { outcome } = await send();
       this.#note(occurrence, { state: outcome === 'unknown' ? 'unknown' : 'delivered', controlId });
     } catch (thrown) {
       const error = asApiError(thrown);
-      if (error.dispatched === 'unknown') this.#note(occurrence, { state: error.code === 'OUTCOME_UNKNOWN' ? 'unknown' : 'lost', controlId });
+      if (error.code === 'OUTCOME_UNKNOWN') this.#note(occurrence, { state: 'unknown', controlId });
+      else if (error.dispatched === 'unknown') this.#lost(occurrence, controlId, number);
       else this.#note(occurrence, { state: 'refused', controlId, message: `${error.message} Nothing was decided.` });
     }
+  }
+
+  /** The state on the next connection tells what became of an answer; it is made if the link still stands. */
+  #lost(occurrence: string, controlId: string, number: number): void {
+    this.#lostOn = Math.max(this.#lostOn, number);
+    this.#note(occurrence, { state: 'lost', controlId });
+    if (this.sources.link.generation?.number === number) this.sources.link.renew('An answer may have been lost.');
+    else this.setControl(this.control, this.#controlKnown);
   }
 
   #note(occurrence: string, answer: Answer): void {
