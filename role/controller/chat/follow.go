@@ -157,7 +157,9 @@ func (f *Follow) Next(ctx context.Context) (api.FollowItem, error) {
 		}
 		var timer <-chan time.Time
 		if later > 0 {
-			timer = time.After(later)
+			// There is something to send and it is too early. Until then only rows
+			// count: waking for every token would cost more than sending them.
+			timer, changed = time.After(later), nil
 		}
 		select {
 		case <-changed:
