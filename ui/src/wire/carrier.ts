@@ -108,8 +108,9 @@ export class FrameCarrier implements Carrier {
     this.#readers.clear();
     this.#parts.clear();
     this.#cancelled.clear();
-    for (const reader of readers) reader.error(error);
+    // The owner first: a reader must not open its stream again on this carrier.
     for (const f of this.#listeners.splice(0)) f(error);
+    for (const reader of readers) reader.error(error);
   }
 
   #send(frame: ClientFrame): void {

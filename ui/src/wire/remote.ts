@@ -157,14 +157,13 @@ export class RemoteStream {
 
   /** Ends the current opening without a word to the consumer. */
   #stop(): void {
-    this.#generation++;
     this.#abort.abort(new CarrierError('The stream was replaced.'));
     this.#physical?.cancel();
     this.#physical = undefined;
   }
 
   #broke(number: number, thrown: unknown): void {
-    if (this.#generation !== number) return;
+    if (this.#generation !== number || this.#abort.signal.aborted) return;
     this.#stop();
     const carrier = thrown instanceof CarrierError || (thrown instanceof ApiError && passing.has(thrown.code));
     if (!carrier) {
