@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/log"
+	"github.com/muesli/termenv"
 	"golang.org/x/term"
 
 	"garcon/provider"
@@ -136,7 +138,11 @@ func logger(level string) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the grammar admits only levels
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		return slog.New(log.NewWithOptions(os.Stderr, log.Options{Level: log.Level(least), ReportTimestamp: true}))
+		// Behind an interface, because the package asks a terminal that it
+		// recognises for its colours, and waits long for one that does not answer.
+		l := log.NewWithOptions(struct{ io.Writer }{os.Stderr}, log.Options{Level: log.Level(least), ReportTimestamp: true})
+		l.SetColorProfile(termenv.NewOutput(os.Stderr).EnvColorProfile())
+		return slog.New(l)
 	}
 	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: least}))
 }
