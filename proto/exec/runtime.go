@@ -2,6 +2,8 @@ package exec
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -165,6 +167,15 @@ type Attachments struct {
 	// MaxCount and MaxBytes bound one prompt; MaxBytes is for each file.
 	MaxCount int   `json:"maxCount,omitempty"`
 	MaxBytes int64 `json:"maxBytes,omitempty"`
+}
+
+// Accepts reports whether files of a media type are taken. Parameters of the
+// type do not matter.
+func (a Attachments) Accepts(mediaType string) bool {
+	mediaType, _, _ = strings.Cut(mediaType, ";")
+	return slices.ContainsFunc(a.MediaTypes, func(t string) bool {
+		return t == mediaType || strings.HasSuffix(t, "/") && strings.HasPrefix(mediaType, t)
+	})
 }
 
 // SettingDef describes one setting of an integration.

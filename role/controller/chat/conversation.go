@@ -46,7 +46,7 @@ func (o *owner) conversation(r *run, m exec.Manifest) ([]exec.Message, error) {
 			}
 			for _, a := range attachments {
 				images += a.Size
-				if images > maxConversationAttachments || !accepts(m.Attachments.MediaTypes, a.MediaType) {
+				if images > maxConversationAttachments || !m.Attachments.Accepts(a.MediaType) {
 					msg.Text += "\n[attachment " + a.Name + " is no longer carried along]"
 					continue
 				}

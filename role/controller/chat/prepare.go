@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -126,7 +125,7 @@ func checkAttachments(m exec.Manifest, as []row.Attachment) error {
 		return invalid("%s takes at most %d attachments", m.Label, limits.MaxCount)
 	}
 	for _, a := range as {
-		if !accepts(limits.MediaTypes, a.MediaType) {
+		if !limits.Accepts(a.MediaType) {
 			return invalid("%s does not take %s files (%s)", m.Label, a.MediaType, a.Name)
 		}
 		if limits.MaxBytes > 0 && a.Size > limits.MaxBytes {
@@ -134,15 +133,6 @@ func checkAttachments(m exec.Manifest, as []row.Attachment) error {
 		}
 	}
 	return nil
-}
-
-// accepts reports whether a media type is one of types, which are exact or
-// prefixes that end in a slash.
-func accepts(types []string, mediaType string) bool {
-	mediaType, _, _ = strings.Cut(mediaType, ";")
-	return slices.ContainsFunc(types, func(t string) bool {
-		return t == mediaType || strings.HasSuffix(t, "/") && strings.HasPrefix(mediaType, t)
-	})
 }
 
 // load reads attachments for a launch.

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"strings"
 
 	"garcon/proto/exec"
 	"garcon/proto/row"
@@ -145,7 +144,7 @@ func (in *integration) checkAttachments(p exec.Prompt) error {
 		return exec.Errorf(exec.CodeTooLarge, "%s takes at most %d files with a message, these are %d", label, allowed.MaxCount, n)
 	}
 	for _, a := range p.Attachments {
-		if !acceptsMedia(allowed.MediaTypes, a.MediaType) {
+		if !allowed.Accepts(a.MediaType) {
 			return exec.Errorf(exec.CodeInvalid, "%s does not take files of type %s", label, a.MediaType)
 		}
 		if allowed.MaxBytes > 0 && int64(len(a.Data)) > allowed.MaxBytes {
@@ -153,14 +152,4 @@ func (in *integration) checkAttachments(p exec.Prompt) error {
 		}
 	}
 	return nil
-}
-
-// acceptsMedia matches exact types and prefixes that end in a slash.
-func acceptsMedia(types []string, media string) bool {
-	for _, t := range types {
-		if t == media || strings.HasSuffix(t, "/") && strings.HasPrefix(media, t) {
-			return true
-		}
-	}
-	return false
 }
