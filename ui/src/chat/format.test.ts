@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ToolName, ToolResultRow, ToolRow } from '../wire/types';
 import type { ToolItem } from './fold';
 import { bytes, count, duration, tokens } from './format';
-import { changes, progress, summary, verb } from './tools';
+import { changes, extraTitle, progress, summary, verb } from './tools';
 
 describe('numbers', () => {
   it.each([
@@ -30,6 +30,8 @@ describe('tool lines', () => {
     [item('bash', { command: 'make\ntest' }, { exitCode: 2 }), '$ make ⏎ test exit 2'],
     [item('bash', { command: 'make' }, { exitCode: 0 }), '$ make'],
     [item('bash', { command: 'a\x1b]0;x\x07b' }), '$ ab'],
+    [item('bash', { command: 'rm \u202egnp' }), '$ rm ‹U+202E›gnp'],
+    [item('task', { description: 'a 👩\u200d👧' }), 'Delegate a 👩\u200d👧'],
     [item('read', { path: 'a.go', offset: 10, limit: 5 }), 'Read a.go:10–14'],
     [item('grep', { pattern: 'x+', path: '.', glob: '*.go' }, { output: 'a\nb\n' }), 'Grep x+  in *.go 2 hits'],
     [item('list', {}, { output: 'one\n' }), 'List . 1 entry'],
@@ -66,4 +68,14 @@ it.each([
   [verb('web-fetch', { url: 'nonsense' }), 'Fetch from the web?'],
 ])('asks %s', (got, want) => {
   expect(got).toBe(want);
+});
+
+it.each([
+  ['make test', { command: 'make test' }, undefined],
+  ['make te…', { command: 'make test' }, undefined],
+  ['x.go', { path: 'x.go' }, undefined],
+  ['Delete the branch', { command: 'git branch -D x' }, 'Delete the branch'],
+  ['', {}, undefined],
+])('the title %j is extra or not', (title, input, want) => {
+  expect(extraTitle(title, input)).toBe(want);
 });

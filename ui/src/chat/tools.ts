@@ -6,6 +6,7 @@ import { stripAnsi } from '../ansi/sgr';
 import { compare, parseDiff, splitLines, stat, type FileDiff, type Stat } from './diff';
 import type { ToolItem } from './fold';
 import { count } from './format';
+import { pieces } from './scrutiny';
 
 export interface Summary {
   readonly icon: IconName;
@@ -25,11 +26,12 @@ const MAX_SUBJECT = 300;
 export function summary(item: ToolItem): Summary {
   const { row, result } = item;
   if (!row) {
-    if (item.live) return { icon: 'tool', verb: item.live.title ?? 'Tool', subject: line(item.live.text), code: true };
+    if (item.live) return { icon: 'tool', verb: item.live.title ?? 'Tool', subject: named(line(item.live.text)), code: true };
     return { icon: 'tool', verb: 'Result', subject: 'of a call above', code: false };
   }
   const s = describe(row.tool, row.input, row.title ?? row.name ?? '');
-  const subject = line(s.subject);
+  // In code a character that is not seen matters; in prose it may be part of an emoji.
+  const subject = s.code ? named(line(s.subject)) : line(s.subject);
   return { ...s, subject, ...facts(item, result) };
 }
 
@@ -106,6 +108,14 @@ export function progress(todos: readonly Todo[]): string {
   return `${done} of ${todos.length} done`;
 }
 
+/** The title of a request, unless it only says again what the request shows whole. */
+export function extraTitle(title: string | undefined, input: ToolInput): string | undefined {
+  if (!title) return undefined;
+  const begin = title.replace(/(?:…|\.\.\.)$/, '').trim();
+  const shown = [input.command, input.path, input.url, input.query, input.pattern, input.description];
+  return shown.some((s) => s?.trim().startsWith(begin)) ? undefined : title;
+}
+
 /** What a permission request asks, as a question. */
 export function verb(tool: ToolName, input: ToolInput): string {
   switch (tool) {
@@ -148,6 +158,10 @@ function join(a: string | undefined, b: string): string {
 function line(text: string): string {
   const one = stripAnsi(text.slice(0, MAX_SUBJECT)).replace(/\s*\n\s*/g, ' ⏎ ');
   return text.length > MAX_SUBJECT ? `${one}…` : one;
+}
+
+function named(text: string): string {
+  return pieces(text).map((p) => (p.mark ? `‹${p.text}›` : p.text)).join('');
 }
 
 function firstLine(text: string): string {
