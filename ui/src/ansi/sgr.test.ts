@@ -91,7 +91,6 @@ describe('hostile output', () => {
     for (let round = 0; round < 2000; round++) {
       let text = '';
       for (let n = random(40); n > 0; n--) text += alphabet[random(alphabet.length)];
-      // eslint-disable-next-line no-control-regex
       expect(stripAnsi(text), JSON.stringify(text)).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
     }
   });

@@ -14,7 +14,6 @@ export interface Piece {
  * variation selectors, fillers that are drawn empty, and halves of pairs.
  */
 const UNSEEN =
-  // eslint-disable-next-line no-control-regex, no-misleading-character-class
   /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u115f\u1160\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}\p{Cf}\p{Cs}]/gu;
 
 /** Cuts text into pieces with the unseen characters named. */

@@ -26,7 +26,6 @@ export function imageSource(href: string): ImageSource | undefined {
 function parse(href: string): URL | undefined {
   const text = decodeEntities(href);
   // A browser drops these from an address, which has hidden many a scheme.
-  // eslint-disable-next-line no-control-regex
   if (/[\x00-\x20\x7f-\x9f\u2028\u2029]/.test(text)) return undefined;
   try {
     const url = new URL(text);
