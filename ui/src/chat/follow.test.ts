@@ -50,3 +50,13 @@ it('keeps following whatever moves the list but the reader', () => {
   f.scrolled(at(500, 1200), false);
   expect(f.following).toBe(true);
 });
+
+it('does not take a jump to the end of another list for scrolling up', () => {
+  const f = new Follow();
+  f.scrolled(at(90_000, 100_000), true);
+  f.resume();
+  f.scrolled(at(99_800, 100_000), true);
+  f.resume();
+  f.scrolled(at(3000, 100_000), true);
+  expect(f.following).toBe(true);
+});

@@ -35,6 +35,8 @@ export class Follow {
   /** The reader asked for the end. */
   resume(): void {
     this.following = true;
+    // The list may be another one now.
+    this.last = undefined;
   }
 
   /** The reader went to some place. */
