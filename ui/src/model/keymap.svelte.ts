@@ -69,7 +69,8 @@ export function parseBinding(text: string): Binding | undefined {
   // "+" itself is a key: only a plus with something after it separates.
   const parts = text.split(/\+(?=.)/);
   const key = parts.pop();
-  if (!key || ['mod', 'Alt', 'Shift', 'Control', 'Meta'].includes(key)) return undefined;
+  // One character, or a named key such as ArrowUp.
+  if (!key || !/^(?:.|[A-Z][A-Za-z0-9]+)$/u.test(key) || ['Alt', 'Shift', 'Control', 'Meta'].includes(key)) return undefined;
   if (parts.some((p) => !['mod', 'Alt', 'Shift'].includes(p)) || new Set(parts).size !== parts.length) return undefined;
   const [mod, alt, shift] = ['mod', 'Alt', 'Shift'].map((p) => parts.includes(p)) as [boolean, boolean, boolean];
   return { mod, alt, shift, key: key.length === 1 ? key.toLowerCase() : key };

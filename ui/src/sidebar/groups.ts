@@ -72,8 +72,8 @@ export function arrange(input: ListInput): Entry[] {
       break;
     }
     case 'project': {
-      const projects = Map.groupBy(rest, (c) => `${c.executorId} ${c.projectPath}`);
-      const names = Map.groupBy(projects.keys(), (k) => baseName(projects.get(k)![0]!.projectPath));
+      const projects = group(rest, (c) => `${c.executorId} ${c.projectPath}`);
+      const names = group(projects.values(), (members) => baseName(members[0]!.projectPath));
       for (const [key, members] of projects) {
         const path = members[0]!.projectPath;
         const ambiguous = (names.get(baseName(path))?.length ?? 0) > 1;
@@ -110,6 +110,16 @@ function matches(chat: Chat, input: ListInput): boolean {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const hay = [chat.title, chat.projectPath, chat.agent, chat.model ?? '', chat.executorId, ...chat.tags].join('\n').toLowerCase();
   return words.every((w) => hay.includes(w));
+}
+
+function group<T>(items: Iterable<T>, by: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const members = groups.get(by(item));
+    if (members) members.push(item);
+    else groups.set(by(item), [item]);
+  }
+  return groups;
 }
 
 /** The last part of a path. */

@@ -15,11 +15,11 @@ export class ApiError extends Error {
   /** The HTTP status, 0 for a failure that did not come as an answer. */
   readonly status: number;
 
-  constructor(document: ErrorDocument, status = 0) {
-    super(document.message);
-    this.code = document.code;
-    this.hint = document.hint;
-    this.details = document.details ?? {};
+  constructor(body: ErrorDocument, status = 0) {
+    super(body.message);
+    this.code = body.code;
+    this.hint = body.hint;
+    this.details = body.details ?? {};
     this.status = status;
   }
 
