@@ -1,4 +1,4 @@
-import { chat, control, folder, page, row } from './decode';
+import { chat, control, folder, page, row, session } from './decode';
 import { AGENT, type Http } from './http';
 import type {
   Accepted, AgentList, AnswerRequest, Attachment, BrowserSessionList, Chat, ChatFolderRequest, CommandList, CompactRequest,
@@ -23,8 +23,8 @@ export class Api {
 
   // ---- who is signed in
 
-  session(signal?: AbortSignal): Promise<Session> {
-    return this.#call('GET', 'session', { open: true, ...(signal && { signal }) });
+  async session(signal?: AbortSignal): Promise<Session> {
+    return session(await this.#http.request('GET', 'session', { open: true, ...(signal && { signal }) }));
   }
 
   login(body: LoginRequest): Promise<Session> {

@@ -4,7 +4,7 @@
 import { ProtocolError } from './errors';
 import type {
   Chat, ChatsItem, Control, ControlItem, ErrorDocument, EventItem, Executor, ExecutorsItem, Folder,
-  FoldersItem, FollowItem, Live, Page, Pending, Row, ServerFrame,
+  FoldersItem, FollowItem, Live, Page, Pending, Row, ServerFrame, Session,
 } from './types';
 
 type Members = Record<string, unknown>;
@@ -181,6 +181,12 @@ export function control(value: unknown, at = 'control'): Control {
       return { ...(j as unknown as Control['jobs'][number]), id: string(j, 'id', w) };
     }),
   };
+}
+
+/** Who is signed in. Nothing less than a whole answer may sign somebody out. */
+export function session(value: unknown, at = 'session'): Session {
+  const o = object(value, at);
+  return { ...(o as unknown as Session), signedIn: boolean(o, 'signedIn', at), passwordSet: boolean(o, 'passwordSet', at), noAuth: boolean(o, 'noAuth', at) };
 }
 
 export function folder(value: unknown, at = 'folder'): Folder {

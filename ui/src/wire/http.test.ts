@@ -59,6 +59,14 @@ describe('requests', () => {
 });
 
 describe('failures', () => {
+  test('an answer that broke off signs nobody out', async () => {
+    for (const torn of ['', '{', '{"signedIn":', '{}', '{"signedIn":null}']) {
+      const t = setup(() => new Response(torn, { status: 200, headers: { 'Content-Type': 'application/json' } }));
+      await expect(t.api.session()).rejects.toThrow();
+      expect(t.signedOut()).toBe(0);
+    }
+  });
+
   test('of the server keep code, hint and details', async () => {
     const t = setup(() => envelope('EXECUTOR_UNAVAILABLE', 503, { hint: 'h', details: { dispatched: 'no', retryAfterMs: 5 } }));
     await expect(t.api.show('c')).rejects.toMatchObject({ code: 'EXECUTOR_UNAVAILABLE', status: 503, hint: 'h', dispatched: 'no', retryAfterMs: 5 });

@@ -89,9 +89,10 @@ export class Http {
   }
 }
 
+/** Every answer is a document; an empty or torn one is what a connection that broke leaves. */
 function parse(text: string, status: number): unknown {
   try {
-    return text === '' ? {} : JSON.parse(text);
+    return JSON.parse(text);
   } catch {
     throw new ApiError({ code: 'PROTOCOL', message: 'The server answered with something that is not JSON.', details: { dispatched: 'yes' } }, status);
   }
