@@ -3,13 +3,13 @@ package browser
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/google/uuid"
 
 	"garcon/e2e"
 	"garcon/proto/api"
@@ -49,7 +49,7 @@ func (d *desk) start(prompt string) api.Accepted {
 	d.t.Helper()
 	var a api.Accepted
 	d.call(api.OpChatsStart, nil, nil, api.StartRequest{
-		RequestID: fmt.Sprint(d.t.Name(), prompt), Agent: "demo", ProjectPath: d.world.Project, Prompt: prompt,
+		RequestID: uuid.NewString(), Agent: "demo", ProjectPath: d.world.Project, Prompt: prompt,
 	}, &a)
 	return a
 }
@@ -127,11 +127,7 @@ func wantTranscript(t *testing.T, d *desk, chat string) {
 	var page api.Page
 	d.call(api.OpChatsPage, []string{chat}, url.Values{"max": {strconv.Itoa(api.MaxPageMessages)}}, nil, &page)
 	for _, raw := range page.Rows {
-		var r row.Row
-		if err := json.Unmarshal(raw, &r); err != nil {
-			t.Fatal(err)
-		}
-		switch b := r.Body.(type) {
+		switch b := decode(t, raw).Body.(type) {
 		case *row.User:
 			shows(d.tab, b.Text)
 		case *row.Assistant:
@@ -139,6 +135,15 @@ func wantTranscript(t *testing.T, d *desk, chat string) {
 			shows(d.tab, strings.Trim(first, "#*` "))
 		}
 	}
+}
+
+func decode(t *testing.T, raw json.RawMessage) row.Row {
+	t.Helper()
+	var r row.Row
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func TestTwoBrowsersAgree(t *testing.T) {
