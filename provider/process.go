@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -147,8 +148,18 @@ func (p *Process) hurryUp() { p.hurryOnce.Do(func() { close(p.hurry) }) }
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stdin writes to the process. Writing blocks while the process does not read
-// and fails once it has ended.
-func (p *Process) Stdin() io.WriteCloser { return p.stdin }
+// and fails once it has ended. Closing it after that is no failure: the end of
+// the process closes it too.
+func (p *Process) Stdin() io.WriteCloser { return stdinWriter{p.stdin} }
+
+type stdinWriter struct{ *os.File }
+
+func (w stdinWriter) Close() error {
+	if err := w.File.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
 
 // Stdout reads what the process writes; it is for one goroutine, which should
 // read to the end. It ends when the process and all it started have ended, at

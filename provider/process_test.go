@@ -325,3 +325,18 @@ func TestTail(t *testing.T) {
 		t.Errorf("first line has %d bytes", len(first))
 	}
 }
+
+// A process can be over before its input is closed; that is not a failure of
+// whoever closes it.
+func TestClosingTheInputOfAnEndedProcess(t *testing.T) {
+	p := startScript(t, newTestProcesses(t, t.TempDir()), `exit 3`)
+	<-p.Done()
+	for range 2 {
+		if err := p.Stdin().Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if _, err := p.Stdin().Write([]byte("x")); err == nil {
+		t.Error("an ended process took input")
+	}
+}
