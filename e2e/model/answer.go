@@ -110,6 +110,8 @@ func (a *answer) run(step Step) {
 // closes. Returning would make net/http end the body as if it were complete.
 func (a *answer) must(err error) {
 	if err != nil {
+		// A write can fail before the request's context has noticed.
+		a.server.hungUp(a.request)
 		panic(http.ErrAbortHandler)
 	}
 }

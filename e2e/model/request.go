@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -51,6 +52,8 @@ type Request struct {
 	step string
 	done chan struct{}
 	gone chan struct{}
+	// goneOnce closes gone.
+	goneOnce sync.Once
 }
 
 // Message is one message of a request.

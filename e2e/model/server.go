@@ -301,17 +301,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	step, route := s.record(r)
 	// The context ends when the client hangs up, when the server closes, and
 	// after this function; only the first is "gone".
-	stop := context.AfterFunc(req.Context(), func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !s.closed {
-			close(r.gone)
-		}
-	})
+	stop := context.AfterFunc(req.Context(), func() { s.hungUp(r) })
 	defer close(r.done)
 	defer stop()
 	a := &answer{server: s, request: r, w: w, ctx: req.Context()}
 	a.serve(step, route)
+}
+
+// hungUp notes that the client has gone, unless it is the server that closes.
+func (s *Server) hungUp(r *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		r.goneOnce.Do(func() { close(r.gone) })
+	}
 }
 
 // place finds out what the request is from its path and body.
