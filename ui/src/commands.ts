@@ -53,8 +53,7 @@ export function run(app: App, command: string, toggleSidebar: () => void): void 
 
 /** Opens the chat before or after the one in front, as the sidebar lists them. */
 function step(app: App, by: number): void {
-  const ids = [...document.querySelectorAll<HTMLElement>('a[data-chat]')].map((a) => a.dataset['chat']!);
-  const list = ids.length > 0 ? ids : [...app.chats.map.values()].filter((c) => !c.archived).sort((a, b) => b.lastActivity - a.lastActivity).map((c) => c.id);
+  const list = app.listed.length > 0 ? app.listed : [...app.chats.map.values()].filter((c) => !c.archived).sort((a, b) => b.lastActivity - a.lastActivity).map((c) => c.id);
   const view = app.panes.view;
   const at = view?.kind === 'chat' ? list.indexOf(view.chatId) : -1;
   const next = at < 0 ? list[0] : list[at + by];

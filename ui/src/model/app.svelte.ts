@@ -75,6 +75,8 @@ export class App {
   attention = $state.raw<{ chatId: string; occurrence: string; at: number } | undefined>();
   /** What the server reported last, for those who have to be told. */
   reported = $state.raw<Notification | undefined>();
+  /** The chats as the sidebar lists them now; empty before it did. */
+  listed = $state.raw<readonly string[]>([]);
   /** On a phone: whether the list is in front, or the chat. */
   listInFront = $state(true);
   #toastTimer: ReturnType<typeof setTimeout> | undefined;
