@@ -108,7 +108,9 @@ func TestFirstMinute(t *testing.T) {
 	typed(d.tab, "\r")
 	d.tab.Wait("a card asks", `document.querySelector('.card[data-occurrence]')`)
 	d.tab.Keep("asks")
-	d.tab.Do("focus the card", chromedp.Focus(chromedp.CSS(`.card[data-occurrence]`)))
+	// The list may still be placing the card; a card that is not placed takes no
+	// focus.
+	d.tab.Wait("the card has the focus", `(() => { const c = document.querySelector('.card[data-occurrence]'); c?.focus(); return c && document.activeElement === c })()`)
 	// Keys count only when the card has been there for a moment.
 	d.tab.Wait("the card takes keys", `!document.querySelector('.card[data-occurrence] button[aria-disabled=true]')`)
 	for !Eval[bool](d.tab, `!document.querySelector('.card[data-occurrence]')`) {
