@@ -28,7 +28,7 @@ func TestCutConnections(t *testing.T) {
 	w := e2e.New(t)
 	p := newProxy(t)
 	d := &desk{t: t, world: w, controller: w.Controller("--allowed-host", p.address()), browser: b}
-	p.target = strings.TrimPrefix(d.controller.Descriptor.URL, "http://")
+	p.lead(strings.TrimPrefix(d.controller.Descriptor.URL, "http://"))
 	tab := b.Profile(1280, 800)
 	for _, expected := range []string{"WebSocket", "Failed to load resource", "ERR_"} {
 		tab.Allow(expected)

@@ -44,6 +44,13 @@ func newProxy(t testing.TB) *proxy {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
+// lead sets where connections go from now on.
+func (p *proxy) lead(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
 func (p *proxy) serve() {
 	for {
 		c, err := p.listener.Accept()
