@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"garcon/proto/api"
@@ -108,12 +109,11 @@ func (o *owner) admitRun(ctx context.Context, chat registry.Chat, r *run) (api.A
 	}
 	o.active = r
 	o.runs[r.id] = r
-	owed := o.owed
 	o.bumpLocked()
 	o.mu.Unlock()
 	o.s.receipts.start(o.id, r.turn, r.started.UnixMilli())
 
-	committed, err := o.commitStart(ctx, chat, r, owed)
+	committed, err := o.commitStart(ctx, chat, r)
 	close(r.admitted)
 	if err != nil || committed.Replayed {
 		o.unreserve(r)
@@ -126,7 +126,6 @@ func (o *owner) admitRun(ctx context.Context, chat registry.Chat, r *run) (api.A
 	}
 	accepted := api.Accepted{ChatID: o.id, TurnID: r.turn, Disposition: api.Started}
 	o.mu.Lock()
-	o.owed = nil
 	o.rememberLocked(r.message.requestID, acceptance{r.message.fingerprint, accepted, nil})
 	o.mu.Unlock()
 	if !o.s.start(func() { o.drive(r) }) {
@@ -137,13 +136,16 @@ func (o *owner) admitRun(ctx context.Context, chat registry.Chat, r *run) (api.A
 }
 
 // commitStart writes the user row and the start of the run in one commit.
-func (o *owner) commitStart(ctx context.Context, chat registry.Chat, r *run, owed []row.Row) (ledger.Committed, error) {
+func (o *owner) commitStart(ctx context.Context, chat registry.Chat, r *run) (ledger.Committed, error) {
 	l, err := o.s.ledgers.OpenOrCreate(ctx, o.id, ledger.CreateMeta{View: chat.View})
 	if err != nil {
 		return ledger.Committed{}, err
 	}
 	defer l.Release()
-	rows := append([]row.Row(nil), owed...)
+	if err := o.payOwed(ctx, l); err != nil {
+		return ledger.Committed{}, err
+	}
+	var rows []row.Row
 	if !r.compact && !r.message.committed {
 		rows = append(rows, row.New(r.turn, r.id, &row.User{
 			Text: r.message.text, Attachments: r.message.attachments,
@@ -158,6 +160,26 @@ func (o *owner) commitStart(ctx context.Context, chat registry.Chat, r *run, owe
 		batch.ClientID, batch.Fingerprint = r.message.requestID, r.message.fingerprint
 	}
 	return l.Append(ctx, batch)
+}
+
+// payOwed writes the terminal rows that could not be written when they came. It
+// is a commit of its own: the client id of the message that follows must lead to
+// that message's row. The caller holds the admission token.
+func (o *owner) payOwed(ctx context.Context, l *ledger.Ledger) error {
+	o.mu.Lock()
+	owed := slices.Clone(o.owed)
+	o.mu.Unlock()
+	if len(owed) == 0 {
+		return nil
+	}
+	if _, err := l.Append(ctx, ledger.Batch{Rows: owed, Urgent: true}); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// More may have come meanwhile.
+	o.owed = o.owed[len(owed):]
+	return nil
 }
 
 // unreserve takes back the reservation of a run that was not admitted.

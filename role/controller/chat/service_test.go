@@ -192,6 +192,40 @@ func TestAcceptanceOutlivesTheProcess(t *testing.T) {
 	}
 }
 
+// TestOwedTerminals has a terminal wait for the disk: it is written before the
+// next turn, once, and the next turn's request still leads to that turn.
+func TestOwedTerminals(t *testing.T) {
+	dir := t.TempDir()
+	var first, second api.Accepted
+	next := api.SubmitRequest{RequestID: newID(), Prompt: "next", Busy: api.BusyReject}
+	t.Run("before", func(t *testing.T) {
+		w := newWorldIn(t, dir, newFakeAgent())
+		a, r := w.mustStart(t, "first")
+		first = a
+		r.end(row.RunCompleted, nil)
+		w.receipt(t, first)
+		o, err := w.owner(first.ChatID)
+		must(t, err)
+		o.mu.Lock()
+		o.owed = []row.Row{row.New(first.TurnID, "lost", &row.Run{Phase: row.RunFailed, Code: "STORAGE_FULL"})}
+		o.mu.Unlock()
+		second, err = w.Submit(t.Context(), first.ChatID, next, human)
+		must(t, err)
+		r = receive(t, w.agent.launches)
+		r.take(t)
+		r.end(row.RunCompleted, nil)
+		w.receipt(t, second)
+		wantRows(t, w, first.ChatID, "user first", "run started", "run completed", "run failed STORAGE_FULL",
+			"user next", "run started", "run completed")
+	})
+	w := newWorldIn(t, dir, newFakeAgent())
+	again, err := w.Submit(t.Context(), first.ChatID, next, human)
+	must(t, err)
+	if again.TurnID != second.TurnID || !again.Replayed {
+		t.Errorf("accepted as %+v, then as %+v", second, again)
+	}
+}
+
 func TestStopIsAtOnceAndLateNewsIsDropped(t *testing.T) {
 	w := newWorld(t)
 	a, r := w.mustStart(t, "long work")
