@@ -24,9 +24,9 @@ func (w *World) mountSmall() string {
 		}
 	}
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=0700")
-	if errors.Is(err, syscall.EPERM) {
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") == "" {
 		// The store's own tests fail writes by injection everywhere.
-		w.t.Skip("mounting a small file system needs root and is not allowed here")
+		w.t.Skip("mounting a small file system is not allowed here; run the tests as root to include it")
 	}
 	if err != nil {
 		w.t.Fatal(err)

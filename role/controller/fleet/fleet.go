@@ -5,6 +5,11 @@
 package fleet
 
 import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
 	"garcon/proto/api"
 	"garcon/proto/exec"
 )
@@ -33,7 +38,7 @@ func (f *Fleet) Runtime(id string) (exec.Runtime, error) {
 	if r, ok := f.runtimes[id]; ok {
 		return r, nil
 	}
-	return nil, api.NewError(api.Code(exec.CodeUnavailable), "there is no executor "+quote(id)+" here",
+	return nil, api.NewError(api.Code(exec.CodeUnavailable), "there is no executor "+strconv.Quote(id)+" here",
 		"Executors: "+f.names()+".")
 }
 
@@ -49,24 +54,6 @@ func (f *Fleet) Default(setting string) string {
 	return exec.LocalID
 }
 
-// Runtimes returns all runtimes.
-func (f *Fleet) Runtimes() []exec.Runtime {
-	out := make([]exec.Runtime, 0, len(f.runtimes))
-	for _, r := range f.runtimes {
-		out = append(out, r)
-	}
-	return out
-}
-
 func (f *Fleet) names() string {
-	s := ""
-	for id := range f.runtimes {
-		if s != "" {
-			s += ", "
-		}
-		s += id
-	}
-	return s
+	return strings.Join(slices.Sorted(maps.Keys(f.runtimes)), ", ")
 }
-
-func quote(s string) string { return `"` + s + `"` }
